@@ -1,0 +1,117 @@
+#include "base/thread_pool.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace thalweg {
+
+struct ThreadPool::State {
+  using Body = std::function<void(std::size_t, std::size_t, std::size_t)>;
+
+  std::vector<std::jthread> workers;
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::atomic<std::size_t> round{0};    // a new value means a new loop
+  std::atomic<std::size_t> running{0};  // workers that have not finished the current loop
+  std::atomic<bool> stop{false};
+
+  const Body* body = nullptr;
+  std::size_t count = 0;
+  std::size_t grain = 1;
+  std::atomic<std::size_t> next{0};
+  std::mutex error_mutex;
+  std::exception_ptr error;
+
+  void work(std::size_t worker) {
+    try {
+      for (;;) {
+        const std::size_t begin = next.fetch_add(grain, std::memory_order_relaxed);
+        if (begin >= count) return;
+        (*body)(begin, std::min(begin + grain, count), worker);
+      }
+    } catch (...) {
+      next.store(count, std::memory_order_relaxed);
+      const std::lock_guard lock(error_mutex);
+      if (!error) error = std::current_exception();
+    }
+  }
+
+  // Spins briefly, since loops follow each other within microseconds inside a step, then sleeps.
+  std::size_t wait_for_round(std::size_t seen) {
+    for (int spin = 0; spin < 2000; ++spin) {
+      if (round.load(std::memory_order_acquire) != seen || stop.load(std::memory_order_relaxed)) return round.load();
+      if (spin % 64 == 63) std::this_thread::yield();
+    }
+    std::unique_lock lock(mutex);
+    wake.wait(lock, [&] { return round.load(std::memory_order_acquire) != seen || stop.load(); });
+    return round.load();
+  }
+
+  void worker_main(std::size_t worker) {
+    std::size_t seen = 0;
+    for (;;) {
+      seen = wait_for_round(seen);
+      if (stop.load()) return;
+      work(worker);
+      running.fetch_sub(1, std::memory_order_release);
+    }
+  }
+};
+
+ThreadPool::ThreadPool(std::size_t threads) : state_(std::make_unique<State>()) {
+  if (threads == 0) threads = available_processors();
+  for (std::size_t worker = 1; worker < threads; ++worker) {
+    state_->workers.emplace_back([state = state_.get(), worker] { state->worker_main(worker); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stop.store(true);
+  }
+  state_->wake.notify_all();
+}
+
+std::size_t ThreadPool::size() const { return state_->workers.size() + 1; }
+
+void ThreadPool::parallel_for(std::size_t count, std::size_t grain, const State::Body& body) {
+  State& state = *state_;
+  grain = std::max<std::size_t>(grain, 1);
+  if (state.workers.empty() || count <= grain) {
+    for (std::size_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count), 0);
+    return;
+  }
+  state.body = &body;
+  state.count = count;
+  state.grain = grain;
+  state.next.store(0, std::memory_order_relaxed);
+  state.error = nullptr;
+  state.running.store(state.workers.size(), std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(state.mutex);
+    state.round.fetch_add(1, std::memory_order_release);
+  }
+  state.wake.notify_all();
+  state.work(0);
+  for (int spin = 0; state.running.load(std::memory_order_acquire) != 0; ++spin) {
+    if (spin % 64 == 63) std::this_thread::yield();
+  }
+  if (state.error) std::rethrow_exception(state.error);
+}
+
+std::size_t available_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+}  // namespace thalweg
