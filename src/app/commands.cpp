@@ -1,0 +1,14 @@
+#include "app/commands.hpp"
+
+namespace thalweg::app {
+
+void add_commands(CLI::App& app) {
+  app.description("Thalweg: inference for DeepSeek-V4.1-Flash");
+  app.name("thalweg");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "thalweg 0.1.0");
+  CLI::App* inspect = app.add_subcommand("inspect", "Check one part of the engine: a file in, a file out");
+  inspect->require_subcommand(1);
+}
+
+}  // namespace thalweg::app
