@@ -13,8 +13,6 @@
 namespace thalweg {
 
 struct ThreadPool::State {
-  using Body = std::function<void(std::size_t, std::size_t, std::size_t)>;
-
   std::vector<std::jthread> workers;
   std::mutex mutex;
   std::condition_variable wake;
@@ -22,7 +20,8 @@ struct ThreadPool::State {
   std::atomic<std::size_t> running{0};  // workers that have not finished the current loop
   std::atomic<bool> stop{false};
 
-  const Body* body = nullptr;
+  const void* context = nullptr;
+  Call call = nullptr;
   std::size_t count = 0;
   std::size_t grain = 1;
   std::atomic<std::size_t> next{0};
@@ -34,7 +33,7 @@ struct ThreadPool::State {
       for (;;) {
         const std::size_t begin = next.fetch_add(grain, std::memory_order_relaxed);
         if (begin >= count) return;
-        (*body)(begin, std::min(begin + grain, count), worker);
+        call(context, begin, std::min(begin + grain, count), worker);
       }
     } catch (...) {
       next.store(count, std::memory_order_relaxed);
@@ -82,14 +81,15 @@ ThreadPool::~ThreadPool() {
 
 std::size_t ThreadPool::size() const { return state_->workers.size() + 1; }
 
-void ThreadPool::parallel_for(std::size_t count, std::size_t grain, const State::Body& body) {
+void ThreadPool::run(std::size_t count, std::size_t grain, const void* context, Call call) {
   State& state = *state_;
   grain = std::max<std::size_t>(grain, 1);
   if (state.workers.empty() || count <= grain) {
-    for (std::size_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count), 0);
+    for (std::size_t begin = 0; begin < count; begin += grain) call(context, begin, std::min(begin + grain, count), 0);
     return;
   }
-  state.body = &body;
+  state.context = context;
+  state.call = call;
   state.count = count;
   state.grain = grain;
   state.next.store(0, std::memory_order_relaxed);

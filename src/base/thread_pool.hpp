@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 
 namespace thalweg {
@@ -21,12 +20,18 @@ class ThreadPool {
 
   /// Calls body(begin, end, worker) on disjoint ranges that cover [0, count), each a multiple of `grain` long but the
   /// last; worker < size() numbers the calling thread's scratch space. Returns when all are done; the first exception
-  /// thrown by a body is rethrown. A function reference keeps the call free of allocation.
-  void parallel_for(std::size_t count, std::size_t grain,
-                    const std::function<void(std::size_t begin, std::size_t end, std::size_t worker)>& body);
+  /// thrown by a body is rethrown. Nothing is allocated.
+  template <class Body>
+  void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
+    run(count, grain, &body, [](const void* context, std::size_t begin, std::size_t end, std::size_t worker) {
+      (*static_cast<const Body*>(context))(begin, end, worker);
+    });
+  }
 
  private:
   struct State;
+  using Call = void (*)(const void* context, std::size_t begin, std::size_t end, std::size_t worker);
+  void run(std::size_t count, std::size_t grain, const void* context, Call call);
   std::unique_ptr<State> state_;
 };
 
