@@ -71,10 +71,10 @@ void pack_fp8(std::span<const float> values, std::uint8_t* codes, std::uint8_t* 
 
 void unpack_fp8(const std::uint8_t* codes, const std::uint8_t* scales, std::span<float> values) {
   for (std::size_t i = 0; i < values.size(); i += Fp8Group::kSize) {
-    const float scale = from_e8m0(scales[i / Fp8Group::kSize]) * 0x1p120F;
+    const float scale = from_e8m0(scales[i / Fp8Group::kSize]);
     for (std::size_t k = i; k < i + Fp8Group::kSize; ++k) {
       const std::uint32_t code = codes[k];
-      values[k] = std::bit_cast<float>(((code & 0x80U) << 24) | ((code & 0x7fU) << 20)) * scale;
+      values[k] = std::bit_cast<float>(((code & 0x80U) << 24) | ((code & 0x7fU) << 20)) * 0x1p120F * scale;
     }
   }
 }
