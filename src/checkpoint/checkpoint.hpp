@@ -9,14 +9,10 @@
 #include <vector>
 
 #include "checkpoint/config.hpp"
+#include "checkpoint/safetensors.hpp"
 #include "checkpoint/weights.hpp"
 
 namespace thalweg::checkpoint {
-
-enum class DType { bf16, f32, e4m3, e8m0, i8 };
-
-/// Name as safetensors writes it ("BF16", "F32", "F8_E4M3", "F8_E8M0", "I8").
-const char* dtype_name(DType dtype);
 
 struct TensorInfo {
   std::string name;  ///< without an optional "model." prefix
@@ -35,11 +31,12 @@ struct LoadOptions {
 };
 
 /// Owns the mappings. Weights point into the mapped files (or into aligned copies of the few tensors that lie
-/// misaligned in their file) and stay valid as long as this object lives, also after a move. Thread-safe to read.
+/// misaligned in their file) and stay valid as long as this object lives, also after a move. Thread-safe to
+/// read.
 class Checkpoint {
  public:
-  /// Reads `directory` and performs all checks of the checkpoint specification, section 7, before any use. Throws
-  /// InputError naming file, tensor or field, what was expected and what was found.
+  /// Reads `directory` and performs all checks of the checkpoint specification, section 7, before any use.
+  /// Throws InputError naming file, tensor or field, what was expected and what was found.
   static Checkpoint load(const std::filesystem::path& directory, const LoadOptions& options = {});
   ~Checkpoint();
   Checkpoint(Checkpoint&&) noexcept;
@@ -57,7 +54,8 @@ class Checkpoint {
   std::unique_ptr<State> state_;
 };
 
-/// The complete tensor table a configuration asks for (names, dtypes, shapes), in a fixed order. Needs no files.
+/// The complete tensor table a configuration asks for (names, dtypes, shapes), in a fixed order. Needs no
+/// files.
 std::vector<TensorInfo> expected_tensors(const ModelConfig& config);
 
 }  // namespace thalweg::checkpoint

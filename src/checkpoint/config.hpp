@@ -26,7 +26,7 @@ struct EngramConfig {
   int max_ngram_size = 0;          ///< n-gram orders 2..max
   int heads = 0;                   ///< hash heads per order
   int head_dim = 0;
-  std::int64_t bucket_count = 0;   ///< engram_vocab_size: the primes are searched from here
+  std::int64_t bucket_count = 0;  ///< engram_vocab_size: the primes are searched from here
   std::int64_t compressed_vocab_size = 0;
   int pad_token_id = 0;
 };
@@ -55,8 +55,8 @@ struct VisionConfig {
   double rope_theta = 0;
 };
 
-/// Everything the engine needs to know of a checkpoint besides its weights. Field names follow `config.json` where
-/// they exist there (model specification, section 1). Always valid: made only by `parse_config`.
+/// Everything the engine needs to know of a checkpoint besides its weights. Field names follow `config.json`
+/// where they exist there (model specification, section 1). Always valid: made only by `parse_config`.
 struct ModelConfig {
   int vocab_size = 0;
   int hidden_size = 0;
@@ -97,11 +97,12 @@ struct ModelConfig {
   int eos_token_id = 0;
   int pad_token_id = 0;
   int image_token_id = -1;
-  bool native_tokenizer = false;  ///< "tokenizer_compatibility": "native": a tokenizer other than the released one
+  bool native_tokenizer =
+      false;  ///< "tokenizer_compatibility": "native": a tokenizer other than the released one
 };
 
-/// Checks every rule of the specification. Throws InputError "<subject>: <field>: expected ..., found ..." for the
-/// first violation; unknown keys that change the computation are refused by name.
+/// Checks every rule of the specification. Throws InputError "<subject>: <field>: expected ..., found ..."
+/// for the first violation; unknown keys that change the computation are refused by name.
 ModelConfig parse_config(const Json& root, const std::string& subject);
 
 /// Reads and parses `file` (a config.json). Throws InputError naming file and field.

@@ -18,7 +18,8 @@ struct Bf16Matrix {
   std::int64_t cols = 0;
 };
 
-/// Linear weight [rows, cols] in E4M3 with one UE8M0 scale per 32x32 block; scales [ceil(rows/32), ceil(cols/32)].
+/// Linear weight [rows, cols] in E4M3 with one UE8M0 scale per 32x32 block; scales [ceil(rows/32),
+/// ceil(cols/32)].
 struct Fp8Matrix {
   const std::uint8_t* codes = nullptr;
   const std::uint8_t* scales = nullptr;
@@ -26,8 +27,8 @@ struct Fp8Matrix {
   std::int64_t cols = 0;
 };
 
-/// Linear weight [rows, cols] in E2M1, two a byte (even column in the low nibble), one UE8M0 scale per row and 32
-/// columns: codes [rows, cols/2], scales [rows, cols/32].
+/// Linear weight [rows, cols] in E2M1, two a byte (even column in the low nibble), one UE8M0 scale per row
+/// and 32 columns: codes [rows, cols/2], scales [rows, cols/32].
 struct Fp4Matrix {
   const std::uint8_t* codes = nullptr;
   const std::uint8_t* scales = nullptr;
