@@ -1,0 +1,38 @@
+// Text that grows at its end and is cheap to copy.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace thalweg::text {
+
+/// A text collected piece by piece. Full blocks are shared between copies and never change, so a copy costs
+/// at most one block whatever the length, and copies may be used by different threads.
+class HeldText {
+ public:
+  void append(std::string_view text);
+  void clear();
+  bool empty() const { return tail_.empty() && !blocks_; }
+
+  /// The whole text; time is linear in its length.
+  std::string str() const;
+
+ private:
+  static constexpr std::size_t kBlockBytes = 1024;
+
+  /// One full block; the blocks form a list from the last to the first.
+  struct Block {
+    Block(std::string block_text, std::shared_ptr<Block> block_before);
+    ~Block();
+    std::string text;
+    std::shared_ptr<Block> before;
+    std::size_t end;  ///< bytes up to and including this block
+  };
+
+  std::shared_ptr<Block> blocks_;
+  std::string tail_;
+};
+
+}  // namespace thalweg::text
