@@ -1,14 +1,19 @@
 #include "app/commands.hpp"
 
+#include "app/configuration.hpp"
+#include "app/help.hpp"
+
 namespace thalweg::app {
 
 void add_commands(CLI::App& app) {
   app.description("Thalweg: inference for DeepSeek-V4.1-Flash");
   app.name("thalweg");
+  set_help_layout(app);
   app.require_subcommand(1);
   app.set_version_flag("--version", "thalweg 0.1.0");
   CLI::App* inspect = app.add_subcommand("inspect", "Check one part of the engine: a file in, a file out");
   inspect->require_subcommand(1);
+  add_configuration(app);  // last: it gives every command above its --config
 }
 
 }  // namespace thalweg::app
