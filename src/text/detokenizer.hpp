@@ -23,9 +23,9 @@ class Detokenizer {
   /// nothing.
   std::string push(TokenId id);
 
-  /// Ends the stream: drops an unfinished sequence. Returns the text still owed, which is always empty, so
-  /// that callers need not know the rule. The object is then ready for a new stream.
-  std::string finish();
+  /// Ends the stream: an unfinished sequence is dropped, nothing more is owed. The object is ready for a new
+  /// stream.
+  void finish() { pending_.clear(); }
 
   /// Bytes of the unfinished sequence held back, at most 3.
   std::string_view pending() const { return pending_; }

@@ -19,7 +19,9 @@ inline std::filesystem::path api_data(const std::string& name) {
 }
 
 /// A case file of tests/data/api, parsed.
-inline Json api_cases(const std::string& name) { return parse_json(read_text_file(api_data(name)), name); }
+inline Json api_cases(const std::string& name) {
+  return parse_json(read_text_file(api_data(name)), name);
+}
 
 /// The content of a file that is one zstd frame of known size.
 inline std::string decompress_zstd(const std::filesystem::path& path) {
@@ -43,7 +45,8 @@ inline const std::string& released_tokenizer_json() {
 
 /// The tokenizer of the DeepSeek-V4.1-Flash checkpoint, read once for a test program.
 inline const text::Tokenizer& released_tokenizer() {
-  static const text::Tokenizer tokenizer = text::Tokenizer::parse(released_tokenizer_json(), "tokenizer_v41.json");
+  static const text::Tokenizer tokenizer =
+      text::Tokenizer::parse(released_tokenizer_json(), "tokenizer_v41.json");
   return tokenizer;
 }
 
