@@ -6,7 +6,9 @@
 namespace thalweg::checkpoint {
 namespace {
 
-std::filesystem::path source_directory() { return THALWEG_SOURCE_DIR; }
+std::filesystem::path source_directory() {
+  return THALWEG_SOURCE_DIR;
+}
 
 TEST(CheckpointLoad, ReadsMini) {
   const Checkpoint checkpoint = Checkpoint::load(source_directory() / "models/mini");
