@@ -1,6 +1,7 @@
 #include "app/commands.hpp"
 
 #include "app/configuration.hpp"
+#include "app/doctor.hpp"
 #include "app/help.hpp"
 
 namespace thalweg::app {
@@ -11,6 +12,7 @@ void add_commands(CLI::App& app) {
   set_help_layout(app);
   app.require_subcommand(1);
   app.set_version_flag("--version", "thalweg 0.1.0");
+  add_doctor(app);
   CLI::App* inspect = app.add_subcommand("inspect", "Check one part of the engine: a file in, a file out");
   inspect->require_subcommand(1);
   add_configuration(app);  // last: it gives every command above its --config

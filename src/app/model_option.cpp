@@ -8,7 +8,7 @@ namespace thalweg::app {
 
 namespace fs = std::filesystem;
 
-fs::path bundled_model() {
+std::optional<fs::path> bundled_model() {
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
   for (fs::path folder = program.parent_path(); !folder.empty(); folder = folder.parent_path()) {
@@ -17,7 +17,7 @@ fs::path bundled_model() {
     }
     if (folder == folder.root_path()) break;
   }
-  throw UsageError("--model: must be given, since no folder above the program holds the bundled models/mini");
+  return std::nullopt;
 }
 
 CLI::Option* add_model_option(CLI::App& command, std::string& directory) {
@@ -26,7 +26,9 @@ CLI::Option* add_model_option(CLI::App& command, std::string& directory) {
 }
 
 fs::path model_directory(const std::string& given) {
-  return given.empty() ? bundled_model() : fs::path(given);
+  if (!given.empty()) return given;
+  if (auto bundled = bundled_model()) return *bundled;
+  throw UsageError("--model: must be given, since no folder above the program holds the bundled models/mini");
 }
 
 }  // namespace thalweg::app
