@@ -156,6 +156,8 @@ std::string_view header_text(std::span<const std::byte> file, const std::string&
 
 // The ranges, in order, must cover the data without overlap, gap or rest.
 void check_cover(const std::vector<Entry>& entries, std::uint64_t data_bytes, const std::string& subject) {
+  std::uint64_t last = 0;
+  for (const Entry& entry : entries) last = std::max(last, entry.end);
   std::uint64_t covered = 0;
   const Entry* previous = nullptr;
   for (const Entry& entry : entries) {
@@ -168,11 +170,10 @@ void check_cover(const std::vector<Entry>& entries, std::uint64_t data_bytes, co
       throw InputError(where, fmt::format("a gap of {} bytes lies before its data", entry.begin - covered));
     }
     if (entry.end > data_bytes) {
+      const std::uint64_t missing = std::min(entry.end - data_bytes, entry.end - entry.begin);
       throw InputError(
-          where,
-          fmt::format("the file ends {} bytes before the tensor does ({} of its {} bytes missing)",
-                      entry.end - data_bytes, std::min(entry.end - data_bytes, entry.end - entry.begin),
-                      entry.end - entry.begin));
+          where, fmt::format("cut off: {} of its {} bytes are missing, the file is {} bytes short", missing,
+                             entry.end - entry.begin, last - data_bytes));
     }
     covered = entry.end;
     previous = &entry;

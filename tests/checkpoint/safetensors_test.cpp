@@ -182,8 +182,8 @@ std::vector<Malformed> malformed_files() {
       {"Gap", two("[0,2]", "[3,5]", 5), "\"w\"", "gap of 1 bytes"},
       {"GapAtStart", entry(std::string(kTwo) + "[1,3]", 3), "\"w\"", "gap of 1 bytes"},
       {"TrailingBytes", entry(std::string(kTwo) + "[0,2]", 6), "file.safetensors", "4 trailing bytes"},
-      {"Truncated", entry(std::string(kTwo) + "[0,2]", 1), "\"w\"", "ends 1 bytes before"},
-      {"OffsetsBeyondFile", two("[0,2]", "[2,4]", 2), "\"w\"", "2 of its 2 bytes missing"},
+      {"Truncated", entry(std::string(kTwo) + "[0,2]", 1), "\"w\"", "1 of its 2 bytes are missing"},
+      {"OffsetsBeyondFile", two("[0,2]", "[2,4]", 2), "\"w\"", "2 of its 2 bytes are missing"},
       {"MetadataIsList", file_of(R"({"__metadata__":[]})", 0), "__metadata__", "an object"},
       {"MetadataIsNested", file_of(R"({"__metadata__":{"a":{}}})", 0), "__metadata__.a", "a string"},
   };
