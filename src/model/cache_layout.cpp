@@ -1,94 +1,84 @@
 #include "model/cache_layout.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
-#include <stdexcept>
-
-#include "model/layers.hpp"
 
 namespace thalweg::model {
 namespace {
 
-constexpr std::size_t kSectionAlignment = 32;
+using checkpoint::ModelConfig;
 
-std::size_t round_up(std::size_t value, std::size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+constexpr std::int64_t kSectionAlignment = 32;
 
-GlobalSection place_section(const checkpoint::ModelConfig& config, const CacheFormats& formats, int layer,
-                            std::size_t& offset) {
-  const auto take = [&offset](std::size_t bytes) {
-    const std::size_t at = round_up(offset, kSectionAlignment);
-    offset = at + bytes;
-    return at;
-  };
-  GlobalSection section;
-  section.layer = layer;
-  section.ratio = config.compress_ratios[layer];
-  section.entries = kPageTokens / section.ratio;
-  section.index_code_stride = numeric::code_bytes(formats.index, config.index_head_dim);
-  section.index_scale_stride = numeric::scale_bytes(formats.index, config.index_head_dim);
-  section.main_code_bytes = numeric::code_bytes(formats.global, config.head_dim);
-  section.main_stride = numeric::row_bytes(formats.global, config.head_dim);
-  section.index_codes = take(section.entries * section.index_code_stride);
-  section.index_scales = take(section.entries * section.index_scale_stride);
-  section.main = take(section.entries * section.main_stride);
-  return section;
+std::int64_t round_up(std::int64_t n, std::int64_t to) {
+  return (n + to - 1) / to * to;
 }
 
-void place_global(const checkpoint::ModelConfig& config, CacheLayout& layout) {
-  std::size_t offset = 0;
-  std::size_t payload = 0;
-  for (const int layer : config.kv_source_layer_ids) {
-    layout.global.push_back(place_section(config, layout.formats, layer, offset));
-    const GlobalSection& section = layout.global.back();
-    payload += section.entries * (section.index_code_stride + section.index_scale_stride + section.main_stride);
-  }
-  const std::size_t record = layout.global.empty() ? 1 : layout.global.front().main_stride;
-  layout.page_bytes = round_up(offset, std::lcm(std::size_t{kPageTokens}, record));
-  layout.payload_per_token = (payload + kPageTokens - 1) / kPageTokens;
+std::int64_t row_bytes(numeric::RowFormat format, int values) {
+  return static_cast<std::int64_t>(numeric::row_bytes(format, static_cast<std::size_t>(values)));
 }
 
-void place_slot(const checkpoint::ModelConfig& config, int backtracking, CacheLayout& layout) {
-  layout.ring = config.sliding_window + backtracking;
-  layout.window_code_bytes = numeric::code_bytes(layout.formats.window, config.head_dim);
-  layout.window_stride = numeric::row_bytes(layout.formats.window, config.head_dim);
-  layout.window_ring_bytes = layout.ring * layout.window_stride;
-  layout.window_rings = config.layers + config.draft.layers;
-  layout.encoder_rings = first_decoder_layer(config);
-  layout.raw_ring = 2 + std::max(0, backtracking - 1);
-  layout.raw_stride = 2 * sizeof(float) * config.head_dim;
-  layout.raw_offset = round_up(layout.window_rings * layout.window_ring_bytes, kSectionAlignment);
-  for (const int layer : config.kv_source_layer_ids) {
-    if (config.compress_ratios[layer] == 2) layout.raw_layers.push_back(layer);
-  }
-  const std::size_t end = layout.raw_offset + layout.raw_layers.size() * layout.raw_ring * layout.raw_stride;
-  layout.slot_bytes = round_up(end, std::lcm(kSectionAlignment, layout.window_stride));
+int ratio_of(const ModelConfig& config, int layer) {
+  return config.compress_ratios[static_cast<std::size_t>(layer)];
 }
 
 }  // namespace
 
-const GlobalSection& CacheLayout::section(int kv_source_layer) const {
-  for (const GlobalSection& candidate : global) {
-    if (candidate.layer == kv_source_layer) return candidate;
-  }
-  throw std::logic_error("layer has no global section");
-}
-
-std::size_t CacheLayout::raw_ring_offset(int layer) const {
-  const auto found = std::find(raw_layers.begin(), raw_layers.end(), layer);
-  if (found == raw_layers.end()) throw std::logic_error("layer has no compressor ring");
-  return raw_offset + static_cast<std::size_t>(found - raw_layers.begin()) * raw_ring * raw_stride;
-}
-
-CacheLayout make_cache_layout(const checkpoint::ModelConfig& config, const CacheFormats& formats, int backtracking) {
-  CacheLayout layout;
-  layout.formats = formats;
-  place_global(config, layout);
-  place_slot(config, backtracking, layout);
-  return layout;
-}
-
-int default_backtracking(const checkpoint::ModelConfig& config) {
+int default_backtracking(const ModelConfig& config) {
   return config.draft.layers > 0 ? config.draft.block_size + 1 : 1;
+}
+
+double global_bytes_per_token(const ModelConfig& config, const CacheFormats& formats) {
+  const std::int64_t row =
+      row_bytes(formats.compressed, config.head_dim) + row_bytes(formats.index, config.index_head_dim);
+  double bytes = 0;
+  for (const int layer : config.kv_source_layer_ids)
+    bytes += static_cast<double>(row) / ratio_of(config, layer);
+  return bytes;
+}
+
+PageLayout page_layout(const ModelConfig& config, int tokens, const CacheFormats& formats) {
+  PageLayout page{.tokens = tokens, .sections = {}};
+  for (const int layer : config.kv_source_layer_ids) {
+    PageSection section{.layer = layer, .ratio = ratio_of(config, layer)};
+    section.rows = tokens / section.ratio;
+    section.index_row_bytes = row_bytes(formats.index, config.index_head_dim);
+    section.index_offset = round_up(page.used_bytes, kSectionAlignment);
+    section.main_row_bytes = row_bytes(formats.compressed, config.head_dim);
+    section.main_offset =
+        round_up(section.index_offset + section.rows * section.index_row_bytes, kSectionAlignment);
+    page.used_bytes = section.main_offset + section.rows * section.main_row_bytes;
+    page.sections.push_back(section);
+  }
+  // As published: a page is a whole number of main rows, and of 128-byte lines.
+  const std::int64_t unit =
+      std::lcm(std::int64_t{128}, std::max<std::int64_t>(1, row_bytes(formats.compressed, config.head_dim)));
+  page.stride = round_up(page.used_bytes, unit);
+  return page;
+}
+
+SlotLayout slot_layout(const ModelConfig& config, int backtracking, const CacheFormats& formats) {
+  SlotLayout slot{.backtracking = backtracking, .window_offsets = {}, .compressors = {}};
+  slot.window_tokens = config.sliding_window + backtracking;
+  slot.window_row_bytes = row_bytes(formats.window, config.head_dim);
+  slot.window_ring_bytes = slot.window_tokens * slot.window_row_bytes;
+  for (int layer = 0; layer < config.layers + config.draft.layers; ++layer) {
+    slot.window_offsets.push_back(slot.used_bytes);
+    slot.used_bytes += slot.window_ring_bytes;
+  }
+  slot.used_bytes = round_up(slot.used_bytes, kSectionAlignment);  // the compressor rings hold floats
+  // The group under way (2 tokens) and the groups that rows taken back may reopen.
+  slot.compressor_tokens = 2 + std::max(0, backtracking - 1);
+  for (const int layer : config.kv_source_layer_ids) {
+    if (ratio_of(config, layer) != 2) continue;
+    const std::int64_t bytes =
+        std::int64_t{slot.compressor_tokens} * 2 * config.head_dim * std::int64_t{sizeof(float)};
+    slot.compressors.push_back({layer, slot.used_bytes, bytes});
+    slot.used_bytes += bytes;
+  }
+  slot.stride = round_up(slot.used_bytes, std::lcm(kSectionAlignment, slot.window_row_bytes));
+  return slot;
 }
 
 }  // namespace thalweg::model

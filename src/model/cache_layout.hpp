@@ -1,8 +1,7 @@
-// Where every cached value lies: pages of global (compressed) KV and the per-sequence state slot (model specification,
-// section 5). One layout for all backends, so that pages and slots can move between them.
+// Where a sequence's cached rows lie: pages of global rows, and one state slot. Source: model specification,
+// section 5.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -11,62 +10,75 @@
 
 namespace thalweg::model {
 
-/// How the three kinds of cache rows are stored.
+/// Formats in which caches hold their rows. As published by default; `f32` rows serve precision `float`.
 struct CacheFormats {
-  numeric::RowFormat window = numeric::RowFormat::fp8_32;
-  numeric::RowFormat global = numeric::RowFormat::nvfp4_16;
-  numeric::RowFormat index = numeric::RowFormat::mxfp4_32;
+  numeric::RowFormat window = numeric::RowFormat::fp8_32;        ///< sliding windows, head_dim values a row
+  numeric::RowFormat compressed = numeric::RowFormat::nvfp4_16;  ///< compressed KV, head_dim values a row
+  numeric::RowFormat index = numeric::RowFormat::mxfp4_32;       ///< index keys, index_head_dim values a row
 };
 
-constexpr int kPageTokens = 128;  ///< tokens whose global KV share a page (a block of the cache)
-
-/// Global KV of one KV-source layer within a page. Index keys lie in two page-wide sections (codes of all entries,
-/// then scales of all entries); compressed KV entries are records of codes followed by scales.
-struct GlobalSection {
+/// Rows of one KV source inside a page. Offsets count bytes from the start of the page and are multiples
+/// of 32.
+struct PageSection {
   int layer = 0;
-  int ratio = 1;
-  int entries = 0;                ///< kPageTokens / ratio
-  std::size_t index_codes = 0;    ///< byte offset in the page
-  std::size_t index_scales = 0;
-  std::size_t main = 0;
-  std::size_t index_code_stride = 0;
-  std::size_t index_scale_stride = 0;
-  std::size_t main_stride = 0;    ///< bytes of one compressed KV record
-  std::size_t main_code_bytes = 0;
+  int ratio = 0;  ///< tokens a row
+  int rows = 0;   ///< rows a page: page tokens / ratio
+
+  // Index keys: the codes of all rows, then the scales of all rows.
+  std::int64_t index_offset = 0;
+  std::int64_t index_row_bytes = 0;  ///< codes and scales together
+
+  // Compressed KV: row by row, each its codes, then its scales.
+  std::int64_t main_offset = 0;
+  std::int64_t main_row_bytes = 0;
 };
 
-/// Layout of a configuration. All offsets and sizes in bytes.
-struct CacheLayout {
-  CacheFormats formats;
-  std::vector<GlobalSection> global;  ///< in the order of the KV-source layers
-  std::size_t page_bytes = 0;         ///< stride of a page
-  std::size_t payload_per_token = 0;  ///< global bytes a token without padding, rounded up
-
-  int ring = 0;                     ///< positions in a window ring: window + backtracking; slot = position mod ring
-  std::size_t window_stride = 0;    ///< bytes of one window record
-  std::size_t window_code_bytes = 0;
-  std::size_t window_ring_bytes = 0;
-  int window_rings = 0;             ///< backbone layers, then draft layers
-  int encoder_rings = 0;            ///< rings of the encoder half come first
-
-  int raw_ring = 0;                 ///< tokens in a compressor ring; slot = position mod raw_ring
-  std::size_t raw_stride = 0;       ///< [score head_dim | latent head_dim] in float32
-  std::size_t raw_offset = 0;       ///< first compressor ring within the slot
-  std::vector<int> raw_layers;      ///< layers with a compressor ring (KV sources of ratio 2), in order
-  std::size_t slot_bytes = 0;       ///< stride of a slot
-
-  /// Offset within a slot of the window ring of a layer (draft stage i is layer `layers + i`).
-  std::size_t window_offset(int layer) const { return static_cast<std::size_t>(layer) * window_ring_bytes; }
-  /// The global section of a KV-source layer.
-  const GlobalSection& section(int kv_source_layer) const;
-  /// Offset within a slot of the compressor ring of a ratio-2 KV-source layer.
-  std::size_t raw_ring_offset(int layer) const;
+/// A page: the global rows of `tokens` consecutive tokens, of all KV sources.
+struct PageLayout {
+  int tokens = 0;
+  std::vector<PageSection> sections;  ///< in the order of kv_source_layer_ids
+  std::int64_t used_bytes = 0;        ///< end of the last section
+  std::int64_t stride = 0;  ///< `used_bytes` rounded up so that pages keep tokens and main rows aligned
 };
 
-/// `backtracking`: positions a verification may take back; the released engine uses draft block + 1 = 6.
-CacheLayout make_cache_layout(const checkpoint::ModelConfig& config, const CacheFormats& formats, int backtracking);
+/// The raw inputs of a ratio-2 compressor for the last tokens, so that a group can be redone: ring slot =
+/// position mod `tokens`; a slot holds head_dim float gates, then head_dim float latents.
+struct CompressorRing {
+  int layer = 0;
+  std::int64_t offset = 0;  ///< bytes from the start of the slot
+  std::int64_t bytes = 0;
+};
 
-/// Draft block + 1, the least that speculation needs; 1 without a draft model.
+/// A state slot: what a sequence keeps besides its pages, of fixed size. Window rings of backbone and draft
+/// layers come first, in layer order, then the compressor rings.
+struct SlotLayout {
+  int backtracking = 0;                      ///< rows that may be taken back after they were written
+  int window_tokens = 0;                     ///< slots of a window ring: sliding window + backtracking
+  std::int64_t window_row_bytes = 0;         ///< codes, then scales
+  std::int64_t window_ring_bytes = 0;        ///< of one layer
+  std::vector<std::int64_t> window_offsets;  ///< [layers + draft layers]
+  int compressor_tokens = 0;                 ///< slots of a compressor ring
+  std::vector<CompressorRing> compressors;   ///< ratio-2 KV sources
+  std::int64_t used_bytes = 0;
+  std::int64_t stride = 0;  ///< `used_bytes` rounded up so that slots keep rows aligned
+};
+
+/// Tokens a page holds as published.
+inline constexpr int kPageTokens = 128;
+
+/// Rows a verification step may take back: a draft block and the token before it; 1 without a draft model.
 int default_backtracking(const checkpoint::ModelConfig& config);
+
+/// Bytes of global rows a token adds, averaged over a whole compression group (890 as published). Never
+/// padded.
+double global_bytes_per_token(const checkpoint::ModelConfig& config, const CacheFormats& formats = {});
+
+/// `tokens` must be a positive even number.
+PageLayout page_layout(const checkpoint::ModelConfig& config, int tokens = kPageTokens,
+                       const CacheFormats& formats = {});
+
+/// `backtracking` must be at least 1.
+SlotLayout slot_layout(const checkpoint::ModelConfig& config, int backtracking,
+                       const CacheFormats& formats = {});
 
 }  // namespace thalweg::model
