@@ -8,8 +8,6 @@
 #include <span>
 #include <vector>
 
-#include "engine/sampling/portable_math.hpp"
-
 namespace thalweg::engine {
 
 /// Tokens are ordered by logit, largest first, ties by lower id. Every filter keeps a prefix of that order,
@@ -46,19 +44,12 @@ class FilterScratch {
   std::vector<Member> members_;  // the tokens of one bin
 };
 
-/// A token's probability relative to the largest logit's, in units of 2^-40, truncated: floor(2^40 exp(x))
-/// with x = (logit - largest) / temperature <= 0. Integers, so that sums do not depend on their order.
-constexpr std::uint64_t fixed_point_weight(double x) {
-  constexpr double below_one_unit = -28;  // 2^40 exp(-28) < 1
-  return x < below_one_unit ? 0 : static_cast<std::uint64_t>(portable_exp(x) * 0x1p40);
-}
-
 /// Where the filters cut `logits` (one row, [vocab]; -inf entries are out from the start; `max_logit` is the
 /// largest and finite). In this order: the `top_k` first tokens; of those, renormalised, the tokens whose
 /// mass before them is
-/// <= top_p; of those, the tokens at least min_p times as likely as the first. The first token always
-/// survives. Deterministic, independent of any other row; linear in the vocabulary: only the tokens of the
-/// bin (1/32 of a logit wide) in which a cut falls are sorted.
+/// <= top_p (masses are the integers of token_weights.hpp); of those, the tokens at least min_p times as
+/// likely as the first. The first token always survives. Deterministic, independent of any other row; linear
+/// in the vocabulary: only the tokens of the bin (1/32 of a logit wide) in which a cut falls are sorted.
 FilterCut find_cut(std::span<const float> logits, float max_logit, const Filters& filters,
                    FilterScratch& scratch);
 

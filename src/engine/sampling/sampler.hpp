@@ -30,7 +30,7 @@ struct RowContext {
   const TokenCounts* counts = nullptr;
   /// Grammar mask: token t may be produced iff bit t % 32 of word t / 32 is set; at least ceil(vocab / 32)
   /// words, or empty: no grammar.
-  std::span<const std::uint32_t> allowed;
+  std::span<const std::uint32_t> allowed = {};
 };
 
 /// Working memory of a sampler, made once for a vocabulary and used by one thread at a time.

@@ -11,6 +11,7 @@ namespace thalweg::engine {
 /// Limits of `SamplingParams`; `validate` quotes them in its messages.
 struct SamplingLimits {
   static constexpr double max_temperature = 2;
+  static constexpr double min_repetition_penalty = 0.01;
   static constexpr double max_repetition_penalty = 10;
   static constexpr double max_penalty = 2;  ///< presence and frequency: -2..2
   static constexpr double max_bias = 100;   ///< logit bias: -100..100
@@ -39,7 +40,7 @@ struct SamplingParams {
   /// Keep tokens at least min_p times as likely as the most likely one; [0, 1], 0 means all.
   double min_p = 0;
 
-  /// Tokens of prompt or output: a positive logit is divided by it, another multiplied; (0, 10], 1 is off.
+  /// Tokens of prompt or output: a positive logit is divided by it, another multiplied; [0.01, 10], 1 is off.
   double repetition_penalty = 1;
   /// Subtracted once from the logit of every token of the output; [-2, 2].
   double presence_penalty = 0;
@@ -81,5 +82,8 @@ struct SamplingParams {
 /// Throws InputError naming the first field that is out of range, what was expected and what was found. Token
 /// ids must lie in [0, vocab_size).
 void validate(const SamplingParams& params, std::int32_t vocab_size);
+
+/// The part of `validate` that concerns stop strings.
+void check_stop_strings(const std::vector<std::string>& strings);
 
 }  // namespace thalweg::engine

@@ -26,6 +26,11 @@ class StopStrings {
   /// Bytes of string `i` matched at the end of the stream after `byte`, given `matched` before it. Amortised
   /// constant.
   std::uint32_t advance(std::size_t i, std::uint32_t matched, char byte) const;
+  /// Bytes of the stream's end that may still grow into string `i`: `matched`, or its border if it is the
+  /// whole string.
+  std::uint32_t open_part(std::size_t i, std::uint32_t matched) const {
+    return matched == strings_[i].size() ? borders_[i][matched - 1] : matched;
+  }
 
  private:
   std::vector<std::string> strings_;
@@ -58,6 +63,7 @@ class StopMatcher {
   /// The stream is over: what was held back is text after all.
   std::string finish();
 
+  /// A stop string was found, or the stream was finished.
   bool stopped() const { return stopped_; }
   /// Bytes held back.
   std::size_t held() const { return held_string().size(); }
