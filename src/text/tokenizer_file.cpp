@@ -51,7 +51,7 @@ class Builder {
 
   void place_vocabulary() {
     if (json_.vocabulary.size() == 0)
-      refuse("model.vocab", "expected an object of spellings and ids, found none");
+      refuse("model.vocab", "expected an object of spellings and ids that is not empty");
     if (const auto i = index_.repeated()) {
       refuse("model.vocab", fmt::format("\"{}\" appears twice", json_.vocabulary[*i]));
     }
@@ -77,6 +77,7 @@ class Builder {
       if (!found) refuse("model.vocab", fmt::format("no entry \"{}\" for byte 0x{:02x}", spelling, byte));
       byte_ids[byte] = id_at(*found);
     }
+    if (!json_.has_merges) refuse("model.merges", "expected an array of pairs");
     const std::size_t count = json_.merges.size() / 2;
     BytePairEncoder encoder(byte_ids, count);
     std::string merged;
@@ -87,7 +88,8 @@ class Builder {
         if (const auto found = index_.find(spelling)) return id_at(*found);
         refuse(fmt::format("model.merges[{}]", i), fmt::format("\"{}\" is not in the vocabulary", spelling));
       };
-      if (!encoder.add_merge(id_of(left), id_of(right), id_of(merged))) {
+      const TokenId left_id = id_of(left), right_id = id_of(right);
+      if (!encoder.add_merge(left_id, right_id, id_of(merged))) {
         refuse(fmt::format("model.merges[{}]", i), fmt::format("\"{} {}\" appears twice", left, right));
       }
     }
@@ -99,10 +101,12 @@ class Builder {
     std::unordered_set<TokenId> ids;
     std::unordered_set<std::string> spellings;
     const auto found = json_.rest.find("added_tokens");
-    if (found == json_.rest.end() || !found->is_array()) refuse("added_tokens", "expected an array");
-    for (std::size_t i = 0; i < found->size(); ++i) {
+    const Json none;
+    const Json& tokens = found == json_.rest.end() ? none : *found;
+    if (!tokens.is_array()) refuse_value(subject_, "added_tokens", "an array", tokens);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
       const std::string path = fmt::format("added_tokens[{}]", i);
-      AddedToken token = read_added_token((*found)[i], path);
+      AddedToken token = read_added_token(tokens[i], path);
       const auto base = index_.find(token.spelling);
       if (base ? id_at(*base) != token.id : is_taken(token.id) && !ids.contains(token.id)) {
         refuse(path,

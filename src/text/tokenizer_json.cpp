@@ -70,6 +70,7 @@ class Reader {
     } else if (in_model_ && open_.size() == 2 && member_ == "merges") {
       add(nullptr);
       list_ = List::merges;
+      out_.has_merges = true;
     } else {
       open(Json::array());
       if (open_.size() == 2) in_model_ = false;

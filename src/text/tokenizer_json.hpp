@@ -33,6 +33,7 @@ struct TokenizerJson {
   StringList vocabulary;                     ///< keys of model.vocab, in the order of the file
   std::vector<std::int64_t> vocabulary_ids;  ///< their values
   StringList merges;                         ///< left, right, left, right, ... of model.merges
+  bool has_merges = false;                   ///< model.merges is there, and is an array
   Json rest;                                 ///< everything else; model.vocab and model.merges are null in it
 };
 
