@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace thalweg {
 namespace {
