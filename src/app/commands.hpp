@@ -9,4 +9,7 @@ namespace thalweg::app {
 /// Declares every command of the program on `app`.
 void add_commands(CLI::App& app);
 
+/// `inspect parse`: what a model's output means (docs/output_parsing.md).
+void add_inspect_parse(CLI::App& inspect);
+
 }  // namespace thalweg::app

@@ -145,8 +145,8 @@ void OutputParser::act(std::size_t marker, std::string_view spelling, Events& ev
     case MarkerAction::open_fence:
       return enter(ParserState::json);
     case MarkerAction::open_bracket:
-      enter(ParserState::json);
-      return feed_character(spelling, events);
+      emit(Kind::content, spelling, events);
+      return enter(ParserState::json);
     case MarkerAction::close_fence:
       has_blank_ = false;
       return enter(ParserState::after_json);
