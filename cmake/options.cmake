@@ -3,9 +3,9 @@
 add_library(thalweg_options INTERFACE)
 target_include_directories(thalweg_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(thalweg_options INTERFACE
-  -Wall -Wextra -Wshadow -Wnon-virtual-dtor
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor>
   # Fused multiply-adds only where the code says so: results must not depend on what the optimiser fuses.
-  -ffp-contract=off)
+  $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 if(THALWEG_WERROR)
   target_compile_options(thalweg_options INTERFACE -Werror)
 endif()
@@ -28,6 +28,8 @@ endif()
 function(thalweg_room name)
   cmake_parse_arguments(ROOM "" "" "USES;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  # The CUDA backend is a library of its own (src/backend/cuda).
+  list(FILTER sources EXCLUDE REGEX "/backend/cuda/")
   if(sources)
     add_library(thalweg_${name} STATIC ${sources})
     set(scope PUBLIC)
