@@ -1,0 +1,80 @@
+// complete(): what follows from a request that has been read.
+#include "text/chat_encoding.hpp"
+#include "text/strict_schema.hpp"
+#include "wire/settings.hpp"
+
+namespace thalweg::wire {
+namespace {
+
+using Format = text::ResponseFormat::Kind;
+
+std::string list_tools(const std::vector<text::Tool>& tools) {
+  Json list = Json::array();
+  for (const text::Tool& tool : tools) {
+    Json function = Json::object();
+    function["name"] = tool.name;
+    function["description"] = tool.description ? Json(*tool.description) : Json();
+    function["parameters"] = tool.parameters;
+    function["strict"] = tool.strict ? Json(*tool.strict) : Json();
+    Json entry = Json::object();
+    entry["type"] = "function";
+    entry["function"] = std::move(function);
+    if (tool.deferred) entry["defer_loading"] = true;
+    list.push_back(std::move(entry));
+  }
+  return to_text(list);
+}
+
+std::optional<OutputConstraint> constraint_of(const text::Conversation& conversation) {
+  using Kind = OutputConstraint::Kind;
+  if (text::tools_in_force(conversation)) {
+    const bool required = conversation.tool_choice == text::ToolChoice::required;
+    return OutputConstraint{required ? Kind::tool_call_required : Kind::tool_call,
+                            list_tools(conversation.tools)};
+  }
+  const text::ResponseFormat& format = conversation.response_format;
+  switch (format.kind) {
+    case Format::json_object:
+      return OutputConstraint{Kind::json, ""};
+    case Format::json_schema:
+      return OutputConstraint{Kind::json,
+                              to_text(format.strict ? text::strict_schema(format.schema) : format.schema)};
+    case Format::regex:
+      return OutputConstraint{Kind::regex, format.regex};
+    case Format::text:
+      break;
+  }
+  return std::nullopt;
+}
+
+bool ends_with_prefix(const text::Conversation& conversation) {
+  if (conversation.messages.empty()) return false;
+  const auto* last = std::get_if<text::AssistantMessage>(&conversation.messages.back());
+  return last != nullptr && last->prefix;
+}
+
+}  // namespace
+
+void complete(Request& request, std::vector<std::string> stop_sequences, IgnoredFields& ignored) {
+  const text::Conversation& conversation = request.conversation;
+  if (conversation.response_format.kind == Format::json_object) {
+    if (ends_with_prefix(conversation)) {
+      rejected("Response format 'json_object' should not be used with prefix", "response_format");
+    }
+    if (!text::mentions(conversation, "json")) {
+      rejected(
+          "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'.",
+          "messages");
+    }
+  }
+  try {
+    request.inference.constraint = constraint_of(conversation);
+  } catch (const text::SchemaError& error) {
+    rejected(error.what(), "response_format");
+  }
+  request.parsing = text::parser_start(conversation);
+  request.parsing.stop_sequences = std::move(stop_sequences);
+  request.ignored_fields = ignored.take();
+}
+
+}  // namespace thalweg::wire

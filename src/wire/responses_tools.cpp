@@ -1,0 +1,142 @@
+#include "wire/responses_tools.hpp"
+
+#include <fmt/format.h>
+
+#include "wire/apply_patch.hpp"
+
+namespace thalweg::wire {
+
+std::string shown_name(const std::string& name_space, const std::string& name) {
+  return name_space.empty() ? name : fmt::format("{}::{}", name_space, name);
+}
+
+void ResponsesTools::read(const Json& list, const std::string& path) {
+  std::vector<Entry> entries;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    Fields entry(list[i], element_path(path, i), ignored_);
+    read_entry(entry, entries);
+    entry.finish();
+  }
+  for (Entry& entry : entries) {
+    origins_.emplace(entry.tool.name, std::move(entry.origin));
+    tools_.add(std::move(entry.tool), entry.name_path);
+  }
+}
+
+std::vector<text::Tool> ResponsesTools::read_found(const Json& list, const std::string& path) {
+  // What a search finds may belong to namespaces that are declared already.
+  namespaces_.clear();
+  std::vector<Entry> entries;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    Fields entry(list[i], element_path(path, i), ignored_);
+    read_entry(entry, entries);
+    entry.finish();
+  }
+  std::vector<text::Tool> found;
+  for (Entry& entry : entries) {
+    entry.tool.deferred = true;
+    origins_.emplace(entry.tool.name, std::move(entry.origin));
+    tools_.add_later(entry.tool);
+    found.push_back(std::move(entry.tool));
+  }
+  return found;
+}
+
+Json ResponsesTools::describe_found(const Json& list) {
+  static constexpr std::string_view kMembers[] = {"type", "name", "description", "parameters", "strict"};
+  Json out = Json::array();
+  for (const Json& tool : list) {
+    const auto inner = tool.find("tools");
+    if (inner != tool.end() && inner->is_array()) {
+      Json copy = tool;
+      copy["tools"] = describe_found(*inner);
+      out.push_back(std::move(copy));
+      continue;
+    }
+    Json copy = Json::object();
+    for (const auto member : kMembers) {
+      const auto found = tool.find(std::string(member));
+      copy[std::string(member)] = found == tool.end() ? Json() : *found;
+    }
+    out.push_back(std::move(copy));
+  }
+  return out;
+}
+
+void ResponsesTools::read_entry(Fields& entry, std::vector<Entry>& out) {
+  const std::string type = entry.require_string("type");
+  if (type == "function") {
+    out.push_back(read_function(entry));
+  } else if (type == "namespace") {
+    read_namespace(entry, out);
+  } else if (type == "custom") {
+    out.push_back(read_custom(entry));
+  } else if (type == kToolSearch) {
+    out.push_back(read_search(entry));
+  } else {
+    ignored_.add(entry.path("type=" + type));
+  }
+}
+
+ResponsesTools::Entry ResponsesTools::read_function(Fields& entry) {
+  Entry out;
+  out.name_path = entry.path("name");
+  out.tool.name = entry.require_string("name");
+  check_tool_name(out.tool.name, out.name_path);
+  out.tool.description = entry.string("description");
+  out.tool.parameters = read_parameters(entry, "parameters", out.tool.name, true);
+  out.tool.strict = entry.boolean("strict");
+  rewrite_if_strict(out.tool, entry.path("parameters"));
+  out.tool.deferred = entry.boolean("defer_loading").value_or(false);
+  out.origin.name = out.tool.name;
+  return out;
+}
+
+void ResponsesTools::read_namespace(Fields& entry, std::vector<Entry>& out) {
+  const std::string name = entry.require_string("name");
+  check_tool_name(name, entry.path("name"));
+  const auto description = entry.string("description");
+  const Json& list = entry.require("tools");
+  if (!list.is_array()) malformed(entry.path("tools"), "a list", list);
+  const int repetition = namespaces_[name]++;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    Fields inner(list[i], element_path(entry.path("tools"), i), ignored_);
+    if (const std::string type = inner.require_string("type"); type != "function") {
+      malformed(inner.path("type"), "function", type);
+    }
+    Entry function = read_function(inner);
+    inner.finish();
+    text::Tool& tool = function.tool;
+    if (repetition > 0) tool.name += fmt::format("_{}", repetition);
+    tool.name = shown_name(name, tool.name);
+    if (description) tool.description = fmt::format("{}\n{}", *description, tool.description.value_or(""));
+    function.origin.name_space = name;
+    out.push_back(std::move(function));
+  }
+}
+
+ResponsesTools::Entry ResponsesTools::read_custom(Fields& entry) {
+  const std::string name = entry.require_string("name");
+  if (name != kApplyPatch) {
+    rejected(fmt::format("Unsupported custom tool: '{}'. Only 'apply_patch' is supported.", name),
+             entry.path("name"));
+  }
+  entry.ignore("description");
+  entry.ignore("format");
+  return {apply_patch_tool(), {ToolOrigin::Kind::custom, name, ""}, entry.path("name")};
+}
+
+ResponsesTools::Entry ResponsesTools::read_search(Fields& entry) {
+  if (entry.string("execution").value_or("server") != "client") {
+    rejected("Only client execution of tool_search is supported", entry.path("execution"));
+  }
+  Entry out;
+  out.name_path = entry.path("type");
+  out.tool.name = std::string(kToolSearch);
+  out.tool.description = entry.string("description");
+  out.tool.parameters = read_parameters(entry, "parameters", out.tool.name, true);
+  out.origin = {ToolOrigin::Kind::search, out.tool.name, ""};
+  return out;
+}
+
+}  // namespace thalweg::wire

@@ -1,0 +1,143 @@
+#include "wire/tools.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "text/strict_schema.hpp"
+
+namespace thalweg::wire {
+namespace {
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+bool is_strict(const text::Tool& tool) {
+  return tool.strict.value_or(false);
+}
+
+}  // namespace
+
+void check_tool_name(const std::string& name, const std::string& path) {
+  if (name.empty()) {
+    rejected(
+        fmt::format(
+            "Invalid '{}': empty string. Expected a string with minimum length 1, but got an empty string "
+            "instead.",
+            path),
+        path);
+  }
+  if (!std::all_of(name.begin(), name.end(), is_name_character)) {
+    rejected(
+        fmt::format("Invalid '{}': string does not match pattern. Expected a string that matches the pattern "
+                    "'^[a-zA-Z0-9_-]+$'.",
+                    path),
+        path);
+  }
+}
+
+void ToolList::add(text::Tool tool, const std::string& path) {
+  if (!names_.insert(tool.name).second) rejected("Tool names must be unique.", path);
+  tools_.push_back(std::move(tool));
+}
+
+void ToolList::add_later(text::Tool tool) {
+  if (names_.insert(tool.name).second) tools_.push_back(std::move(tool));
+}
+
+std::vector<text::Tool> ToolList::take() {
+  const auto strict = std::count_if(tools_.begin(), tools_.end(), is_strict);
+  if (strict != 0 && strict != std::ssize(tools_)) {
+    rejected("Cannot use strict tool with non-strict tool in the same request", "tools");
+  }
+  return std::move(tools_);
+}
+
+void rewrite_if_strict(text::Tool& tool, const std::string& path) {
+  if (!is_strict(tool) || tool.parameters.empty()) return;
+  try {
+    tool.parameters = text::strict_schema(tool.parameters);
+  } catch (const text::SchemaError& error) {
+    rejected(error.what(), path);
+  }
+}
+
+Json read_parameters(Fields& tool, std::string_view name, const std::string& tool_name, bool wants_object) {
+  const Json* schema = tool.object(name);
+  if (schema == nullptr) return Json::object();
+  const std::string path = tool.path(name);
+  const auto type = schema->find("type");
+  const Json found = type == schema->end() ? Json() : *type;
+  if (wants_object && found != "object") {
+    rejected(fmt::format(
+                 "Invalid schema for function '{}': schema must be a JSON Schema of 'type: \"object\"', got "
+                 "'type: {}'.",
+                 tool_name, to_text(found)),
+             path);
+  }
+  try {
+    text::check_schema_form(*schema);
+  } catch (const text::SchemaError& error) {
+    rejected(fmt::format("Invalid schema for function '{}': {}", tool_name, error.what()), path);
+  }
+  return *schema;
+}
+
+std::optional<WantedTools> named_choice(std::string_view text) {
+  if (text == "auto") return WantedTools{};
+  if (text == "none") return WantedTools{text::ToolChoice::none, {}};
+  if (text == "required") return WantedTools{text::ToolChoice::required, {}};
+  return std::nullopt;
+}
+
+namespace {
+
+// Leaves only the tool called `name`, also where tools arrive later.
+void keep_only(const std::string& name, text::Conversation& conversation) {
+  const auto other = [&](const text::Tool& tool) { return tool.name != name; };
+  std::erase_if(conversation.tools, other);
+  if (conversation.tools.empty()) {
+    rejected(
+        fmt::format(
+            "Invalid value for 'tool_call': no function named '{}' was specified in the 'tools' parameter.",
+            name),
+        "tool_choice");
+  }
+  conversation.tools.front().deferred = false;
+  for (text::Message& message : conversation.messages) {
+    if (auto* system = std::get_if<text::SystemMessage>(&message)) std::erase_if(system->new_tools, other);
+  }
+}
+
+}  // namespace
+
+void apply_tools(std::vector<text::Tool> tools, const WantedTools& wanted, text::Conversation& conversation) {
+  conversation.tools = std::move(tools);
+  conversation.tool_choice = wanted.choice;
+  if (wanted.choice != text::ToolChoice::required) return;
+  if (conversation.tools.empty()) {
+    conversation.tool_choice = text::ToolChoice::automatic;
+    return;
+  }
+  if (conversation.thinking) rejected("Thinking mode does not support this tool_choice", "tool_choice");
+  if (wanted.name) keep_only(*wanted.name, conversation);
+}
+
+text::ResponseFormat read_json_schema(Fields& format) {
+  text::ResponseFormat result;
+  result.kind = text::ResponseFormat::Kind::json_schema;
+  result.schema = format.require("schema");
+  if (!result.schema.is_object()) malformed(format.path("schema"), "a JSON Schema object", result.schema);
+  result.strict = format.boolean("strict").value_or(false);
+  format.string("name");
+  format.string("description");
+  try {
+    text::check_schema_form(result.schema);
+  } catch (const text::SchemaError& error) {
+    rejected(fmt::format("Invalid schema for response_format: {}", error.what()), format.path("schema"));
+  }
+  return result;
+}
+
+}  // namespace thalweg::wire
