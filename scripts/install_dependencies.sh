@@ -72,6 +72,7 @@ apt_get() {
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+apt_messages() { grep -E '^(E|W):' "$log" | head -n 5 >&2; }
 # apt waits by itself for the lock of dpkg, not for the one of the package lists.
 update_lists() {
   for _ in $(seq 60); do
@@ -85,10 +86,10 @@ update_lists() {
 say "missing: ${missing[*]}"
 say "reading the package lists"
 update_lists
-grep -E '^(E|W|Err):' "$log" >&2 || true
+apt_messages || true
 say "installing ${#missing[@]} packages and what they depend on; this can take some minutes"
 if ! apt_get install -y --no-install-recommends "${missing[@]}" > "$log" 2>&1; then
-  grep -E '^(E|W|Err):' "$log" >&2 || tail -n 20 "$log" >&2
+  apt_messages || tail -n 20 "$log" >&2
   fail "apt could not install the packages. Is there a network, and do the package sources reach it? (The messages of apt stand above.)"
 fi
 say "done"

@@ -44,6 +44,6 @@ ctest --test-dir "build/$preset" -j "$jobs" --output-on-failure --no-tests=error
 skipped=$(sed -nE 's/^.*Test +#[0-9]+: ([^ ]+) \.*\*+Skipped.*$/\1/p' "$log")
 if [ -n "$skipped" ]; then
   say "skipped $(wc -l <<< "$skipped") tests, since data they need is not part of the repository:"
-  sed 's/^/  /' <<< "$skipped" >&2
+  printf '%s\n' "  ${skipped//$'\n'/$'\n'  }" >&2
 fi
 exit "$status"
