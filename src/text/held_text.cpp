@@ -4,25 +4,25 @@
 
 namespace thalweg::text {
 
-HeldText::Block::Block(std::string block_text, std::shared_ptr<Block> block_before)
-    : text(std::move(block_text)),
-      before(std::move(block_before)),
-      end(text.size() + (before ? before->end : 0)) {}
-
-// Releases the list in a loop: releasing it link by link would recurse as deep as the list is long.
-HeldText::Block::~Block() {
-  std::shared_ptr<Block> next = std::move(before);
-  while (next && next.use_count() == 1) next = std::exchange(next->before, nullptr);
-}
-
 void HeldText::append(std::string_view text) {
   while (tail_.size() + text.size() >= kBlockBytes) {
     const std::size_t room = kBlockBytes - tail_.size();
     tail_.append(text.substr(0, room));
     text.remove_prefix(room);
-    blocks_ = std::make_shared<Block>(std::exchange(tail_, {}), std::move(blocks_));
+    seal_tail();
   }
   tail_.append(text);
+}
+
+void HeldText::seal_tail() {
+  std::string text = std::exchange(tail_, {});
+  std::shared_ptr<const Block> before = std::move(blocks_);
+  const std::size_t end = text.size() + (before ? before->end : 0);
+  while (before && before->text.size() == text.size()) {
+    text.insert(0, before->text);
+    before = before->before;
+  }
+  blocks_ = std::make_shared<const Block>(Block{std::move(text), std::move(before), end});
 }
 
 void HeldText::clear() {

@@ -9,7 +9,7 @@
 namespace thalweg::text {
 
 /// A text collected piece by piece. Full blocks are shared between copies and never change, so a copy costs
-/// at most one block whatever the length, and copies may be used by different threads.
+/// at most one small block whatever the length, and copies may be used by different threads.
 class HeldText {
  public:
   void append(std::string_view text);
@@ -22,16 +22,17 @@ class HeldText {
  private:
   static constexpr std::size_t kBlockBytes = 1024;
 
-  /// One full block; the blocks form a list from the last to the first.
+  /// A full block; the blocks form a list from the last to the first. Equal neighbours are merged, as digits
+  /// of a binary counter are, so the list is short and a byte is moved O(log n) times.
   struct Block {
-    Block(std::string block_text, std::shared_ptr<Block> block_before);
-    ~Block();
     std::string text;
-    std::shared_ptr<Block> before;
+    std::shared_ptr<const Block> before;
     std::size_t end;  ///< bytes up to and including this block
   };
 
-  std::shared_ptr<Block> blocks_;
+  void seal_tail();
+
+  std::shared_ptr<const Block> blocks_;
   std::string tail_;
 };
 
