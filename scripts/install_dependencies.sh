@@ -10,7 +10,7 @@ set -euo pipefail
 declare -A groups=(
   [build]="g++ cmake ninja-build ccache mold libfmt-dev nlohmann-json3-dev libcli11-dev libhwy-dev libutf8proc-dev
            libxxhash-dev"
-  [test]="libgtest-dev libgmock-dev librapidcheck-dev"
+  [test]="libgtest-dev libgmock-dev librapidcheck-dev libzstd-dev"
   # Layout must not change with the distribution, so formatter and analyser are asked for by version.
   [check]="clang clang-format-14 clang-tidy-14 %clang_runtime%"
 )
