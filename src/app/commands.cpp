@@ -16,6 +16,7 @@ void add_commands(CLI::App& app) {
   CLI::App* inspect = app.add_subcommand("inspect", "Check one part of the engine: a file in, a file out");
   inspect->require_subcommand(1);
   add_inspect_parse(*inspect);
+  add_inspect_tokens(*inspect);
   add_configuration(app);  // last: it gives every command above its --config
 }
 

@@ -12,4 +12,7 @@ void add_commands(CLI::App& app);
 /// `inspect parse`: what a model's output means (docs/output_parsing.md).
 void add_inspect_parse(CLI::App& inspect);
 
+/// `inspect tokens`: text to ids and back (docs/tokenizer.md).
+void add_inspect_tokens(CLI::App& inspect);
+
 }  // namespace thalweg::app
