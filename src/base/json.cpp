@@ -6,19 +6,33 @@
 #include "base/error.hpp"
 
 namespace thalweg {
+namespace {
+
+// Most members of one object: `Json` keeps them in a list, so that time grows with the square of their
+// number.
+constexpr std::size_t max_members = 4096;
+
+}  // namespace
 
 Json parse_json(std::string_view text, const std::string& subject, JsonLimits limits) {
-  std::vector<std::unordered_set<std::string>> keys;
+  struct Object {
+    std::size_t members = 0;
+    std::unordered_set<std::string> keys;  // filled only to find repeated ones
+  };
+  std::vector<Object> open;
   const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
     using Event = Json::parse_event_t;
     if ((event == Event::object_start || event == Event::array_start) &&
         static_cast<std::size_t>(depth) >= limits.depth) {
       throw InputError(subject, fmt::format("nested deeper than {} levels", limits.depth));
     }
-    if (!limits.unique_keys) return true;
-    if (event == Event::object_start) keys.emplace_back();
-    if (event == Event::object_end) keys.pop_back();
-    if (event == Event::key && !keys.back().insert(parsed.get_ref<const std::string&>()).second) {
+    if (event == Event::object_start) open.emplace_back();
+    if (event == Event::object_end) open.pop_back();
+    if (event != Event::key) return true;
+    if (++open.back().members > max_members) {
+      throw InputError(subject, fmt::format("more than {} members in one object", max_members));
+    }
+    if (limits.unique_keys && !open.back().keys.insert(parsed.get_ref<const std::string&>()).second) {
       throw InputError(subject, fmt::format("member \"{}\" appears twice", parsed.get<std::string>()));
     }
     return true;

@@ -104,6 +104,18 @@ TEST(Json, RefusesAMillionLevelsWithoutRunningOutOfStack) {
   EXPECT_NE(error_of(std::string(1'000'000, '[')).find("nested deeper than 128 levels"), std::string::npos);
 }
 
+std::string object_of(std::size_t members) {
+  std::string text = "{";
+  for (std::size_t i = 0; i < members; ++i) text += (i == 0 ? "\"k" : ", \"k") + std::to_string(i) + "\": {}";
+  return text + "}";
+}
+
+TEST(Json, RefusesObjectsOfMoreThan4096Members) {
+  EXPECT_EQ(error_of(object_of(4096)), "");
+  EXPECT_EQ(error_of(object_of(4097)), "request: more than 4096 members in one object");
+  EXPECT_EQ(error_of("[" + object_of(4096) + ", " + object_of(4096) + "]"), "");
+}
+
 TEST(Json, KeepsTheLastOfRepeatedMembersInTheFirstPlaceUnlessToldToRefuse) {
   EXPECT_EQ(to_text(parse_json(R"({"a": 1, "b": 2, "a": 3})", "request")), R"({"a":3,"b":2})");
   EXPECT_NE(error_of(R"({"a": 1, "b": 2, "a": 3})", {.unique_keys = true}).find("member \"a\" appears twice"),
