@@ -15,4 +15,8 @@ void add_inspect_parse(CLI::App& inspect);
 /// `inspect tokens`: text to ids and back (docs/tokenizer.md).
 void add_inspect_tokens(CLI::App& inspect);
 
+/// `inspect flops`: arithmetic of steps. `inspect verify-plan`: the confidence schedule.
+void add_inspect_flops(CLI::App& inspect);
+void add_inspect_verify_plan(CLI::App& inspect);
+
 }  // namespace thalweg::app
