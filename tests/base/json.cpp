@@ -106,7 +106,7 @@ TEST(Json, RefusesAMillionLevelsWithoutRunningOutOfStack) {
 
 std::string object_of(std::size_t members) {
   std::string text = "{";
-  for (std::size_t i = 0; i < members; ++i) text += (i == 0 ? "\"k" : ", \"k") + std::to_string(i) + "\": {}";
+  for (std::size_t i = 0; i < members; ++i) text += fmt::format("{}\"k{}\": {{}}", i == 0 ? "" : ", ", i);
   return text + "}";
 }
 
