@@ -233,8 +233,8 @@ text::Image MessagesReader::read_image(Fields& block) {
   const std::string type = source.require_string("type");
   std::string url;
   if (type == "base64") {
-    url =
-        fmt::format("data:{};base64,{}", source.require_string("media_type"), source.require_string("data"));
+    const std::string media_type = source.require_string("media_type");
+    url = fmt::format("data:{};base64,{}", media_type, source.require_string("data"));
   } else if (type == "url") {
     url = source.require_string("url");
   } else if (type == "file") {
