@@ -19,4 +19,7 @@ void add_inspect_tokens(CLI::App& inspect);
 void add_inspect_flops(CLI::App& inspect);
 void add_inspect_verify_plan(CLI::App& inspect);
 
+/// `inspect render`: what a request becomes before the engine sees it (docs/chat_encoding.md).
+void add_inspect_render(CLI::App& inspect);
+
 }  // namespace thalweg::app
