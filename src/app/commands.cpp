@@ -13,8 +13,10 @@ void add_commands(CLI::App& app) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "thalweg 0.1.0");
   add_doctor(app);
+  add_plan(app);
   CLI::App* inspect = app.add_subcommand("inspect", "Check one part of the engine: a file in, a file out");
   inspect->require_subcommand(1);
+  add_inspect_checkpoint(*inspect);
   add_inspect_parse(*inspect);
   add_inspect_tokens(*inspect);
   add_inspect_flops(*inspect);

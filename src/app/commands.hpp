@@ -9,6 +9,12 @@ namespace thalweg::app {
 /// Declares every command of the program on `app`.
 void add_commands(CLI::App& app);
 
+/// `plan`: what a model takes and what fits on given devices, from its configuration alone.
+void add_plan(CLI::App& app);
+
+/// `inspect checkpoint`: configuration and tensor table of a checkpoint, checked as loading checks it.
+void add_inspect_checkpoint(CLI::App& inspect);
+
 /// `inspect parse`: what a model's output means (docs/output_parsing.md).
 void add_inspect_parse(CLI::App& inspect);
 
