@@ -225,17 +225,19 @@ ModelConfig parse_config(const Json& json, const std::string& subject) {
   return config;
 }
 
+ModelConfig parse_config_text(std::string_view text, const std::string& subject) {
+  constexpr std::size_t kMostMembers = 1000;
+  Json root = Json::object();
+  read_json_members(text, subject, {}, [&](std::string_view, const std::string& name, Json value) {
+    if (root.size() >= kMostMembers) throw InputError(subject, "too many members");
+    root[name] = std::move(value);
+  });
+  return parse_config(root, subject);
+}
+
 ModelConfig load_config(const std::filesystem::path& file) {
   constexpr std::size_t kLargestFile = std::size_t{1} << 20;
-  constexpr std::size_t kMostMembers = 1000;
-  const std::string subject = file.string();
-  Json root = Json::object();
-  read_json_members(read_text_file(file, kLargestFile), subject, {},
-                    [&](std::string_view, const std::string& name, Json value) {
-                      if (root.size() >= kMostMembers) throw InputError(subject, "too many members");
-                      root[name] = std::move(value);
-                    });
-  return parse_config(root, subject);
+  return parse_config_text(read_text_file(file, kLargestFile), file.string());
 }
 
 }  // namespace thalweg::checkpoint

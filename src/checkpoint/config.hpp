@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.hpp"
@@ -104,6 +105,10 @@ struct ModelConfig {
 /// Checks every rule of the specification. Throws InputError "<subject>: <field>: expected ..., found ..."
 /// for the first violation; unknown keys that change the computation are refused by name.
 ModelConfig parse_config(const Json& root, const std::string& subject);
+
+/// Parses the text of a config.json and checks it. Malformed text and repeated members are named by their
+/// place, too.
+ModelConfig parse_config_text(std::string_view text, const std::string& subject);
 
 /// Reads and parses `file` (a config.json). Throws InputError naming file and field.
 ModelConfig load_config(const std::filesystem::path& file);

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/small_checkpoint.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace thalweg::checkpoint {
 namespace {
@@ -268,7 +269,7 @@ struct BadText {
 class BadConfigText : public ::testing::TestWithParam<BadText> {};
 
 TEST_P(BadConfigText, IsRefused) {
-  const testing::TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const auto file = directory.path() / "config.json";
   testing::write_file(file, GetParam().text);
   try {

@@ -8,13 +8,13 @@
 
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/small_checkpoint.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace thalweg::checkpoint {
 namespace {
 
 using testing::SmallCheckpoint;
 using testing::SmallTensor;
-using testing::TemporaryDirectory;
 
 std::filesystem::path source_directory() {
   return THALWEG_SOURCE_DIR;
@@ -43,7 +43,7 @@ TEST(CheckpointLoad, ReadsEveryGoldenModel) {
 }
 
 TEST(CheckpointLoad, PutsEachTensorWhereItBelongs) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   SmallCheckpoint small;
   int code = 1;  // a byte of its own for each tensor, never a NaN
   std::map<std::string, std::uint8_t> mark;
@@ -89,7 +89,7 @@ TEST(CheckpointLoad, PutsEachTensorWhereItBelongs) {
 }
 
 TEST(CheckpointLoad, ReadsASingleFileAndPrefixedNames) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   SmallCheckpoint small;
   std::map<std::string, SmallTensor> all;
   for (auto& [file, tensors] : small.shards) {
@@ -102,7 +102,7 @@ TEST(CheckpointLoad, ReadsASingleFileAndPrefixedNames) {
 }
 
 TEST(CheckpointLoad, AcceptsThePrefixInIndexOrHeaderAlone) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   SmallCheckpoint small;
   Json prefixed = Json::object();
   for (const auto& [name, shard] : small.index["weight_map"].items()) prefixed["model." + name] = shard;
@@ -112,7 +112,7 @@ TEST(CheckpointLoad, AcceptsThePrefixInIndexOrHeaderAlone) {
 }
 
 TEST(CheckpointLoad, AlignsTensorsThatLieAtOddAddresses) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   SmallCheckpoint small;
   small.write(directory.path());
   for (const char* name : {"a.safetensors", "b.safetensors"}) {
@@ -148,7 +148,7 @@ TEST(CheckpointLoad, ReportsProgressToTheEnd) {
 }
 
 TEST(CheckpointLoad, LeavesCodesUnreadOnRequest) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   SmallCheckpoint small;
   for (auto& [file, tensors] : small.shards) {
     for (auto& [name, tensor] : tensors) {

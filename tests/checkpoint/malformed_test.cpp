@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/small_checkpoint.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace thalweg::checkpoint {
 namespace {
@@ -17,7 +18,6 @@ using ::testing::HasSubstr;
 using testing::read_file;
 using testing::SmallCheckpoint;
 using testing::SmallTensor;
-using testing::TemporaryDirectory;
 using testing::write_file;
 
 // The tensor called `name`, wherever it is.
@@ -277,7 +277,7 @@ std::string refusal(const std::filesystem::path& directory) {
 class SpoiledCheckpoint : public ::testing::TestWithParam<Spoiled> {};
 
 TEST_P(SpoiledCheckpoint, IsRefusedByName) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   SmallCheckpoint small;
   GetParam().before(small);
   small.write(directory.path());

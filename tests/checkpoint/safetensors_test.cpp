@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "checkpoint/small_checkpoint.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace thalweg::checkpoint {
 namespace {
@@ -17,7 +18,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::TemporaryDirectory;
 
 std::string file_of(const std::string& header, std::size_t data_bytes) {
   std::string file(8, '\0');
@@ -63,7 +63,7 @@ TEST(Safetensors, AcceptsAnEmptyFileOfTensorsScalarsAndEmptyTensors) {
 }
 
 TEST(Safetensors, WritesWhatItReads) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const std::array<float, 3> a = {1.0F, -2.5F, 0.0F};
   const std::array<std::uint8_t, 2> b = {7, 255};
   const std::vector<StoredTensor> tensors = {{"b \"quoted\" é", DType::u8, {2}, std::as_bytes(std::span(b))},
@@ -95,7 +95,7 @@ TEST(Safetensors, NamesAMissingTensor) {
 }
 
 TEST(Safetensors, RefusesToWriteWhatItWouldNotRead) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const std::array<std::byte, 4> four{};
   const auto path = directory.path() / "out.safetensors";
   const StoredTensor wrong = {"a", DType::f32, {2}, four};

@@ -1,6 +1,5 @@
 #include "checkpoint/small_checkpoint.hpp"
 
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <span>
@@ -69,17 +68,6 @@ void SmallCheckpoint::write(const std::filesystem::path& directory) const {
     }
     write_safetensors(directory / name, stored);
   }
-}
-
-TemporaryDirectory::TemporaryDirectory() {
-  std::string name = (std::filesystem::temp_directory_path() / "thalweg-test-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a temporary directory");
-  path_ = name;
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 void write_file(const std::filesystem::path& path, const std::string& content) {
