@@ -18,10 +18,13 @@ void add_commands(CLI::App& app) {
   inspect->require_subcommand(1);
   add_inspect_checkpoint(*inspect);
   add_inspect_parse(*inspect);
+  add_inspect_logits(*inspect);
+  add_inspect_greedy(*inspect);
+  add_inspect_draft(*inspect);
   add_inspect_tokens(*inspect);
+  add_inspect_render(*inspect);
   add_inspect_flops(*inspect);
   add_inspect_verify_plan(*inspect);
-  add_inspect_render(*inspect);
   add_configuration(app);  // last: it gives every command above its --config
 }
 

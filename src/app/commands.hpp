@@ -18,14 +18,19 @@ void add_inspect_checkpoint(CLI::App& inspect);
 /// `inspect parse`: what a model's output means (docs/output_parsing.md).
 void add_inspect_parse(CLI::App& inspect);
 
+/// `inspect logits`, `inspect greedy`, `inspect draft`: the model's arithmetic (docs/numerics.md).
+void add_inspect_logits(CLI::App& inspect);
+void add_inspect_greedy(CLI::App& inspect);
+void add_inspect_draft(CLI::App& inspect);
+
 /// `inspect tokens`: text to ids and back (docs/tokenizer.md).
 void add_inspect_tokens(CLI::App& inspect);
+
+/// `inspect render`: what a request becomes before the engine sees it (docs/chat_encoding.md).
+void add_inspect_render(CLI::App& inspect);
 
 /// `inspect flops`: arithmetic of steps. `inspect verify-plan`: the confidence schedule.
 void add_inspect_flops(CLI::App& inspect);
 void add_inspect_verify_plan(CLI::App& inspect);
-
-/// `inspect render`: what a request becomes before the engine sees it (docs/chat_encoding.md).
-void add_inspect_render(CLI::App& inspect);
 
 }  // namespace thalweg::app
