@@ -146,8 +146,9 @@ class Simulation {
     }
     if (chance(5)) {
       const auto begin = static_cast<std::int64_t>(request.tokens.size());
-      const auto length = static_cast<std::int64_t>(1 + below(6));
-      request.images.push_back({begin, length, {below(2), 0}});
+      const std::uint64_t digest = below(2);
+      const auto length = static_cast<std::int64_t>(2 + 3 * digest);  // equal images have equal lengths
+      request.images.push_back({begin, length, {digest, 0}});
       request.tokens.resize(static_cast<std::size_t>(begin + length), 99);
     }
     const std::size_t longest = (world_.blocks - 1) * kBlock / 2;

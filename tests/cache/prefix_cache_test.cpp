@@ -124,6 +124,11 @@ TEST(PrefixCache, AColdPromptReusesNothing) {
   EXPECT_EQ(hit.cut, Cut::end_of_cached_prefix);
 }
 
+TEST(PrefixCache, PromptsOfNoneAndOneTokenAreServed) {
+  Bench bench;
+  for (const std::size_t length : {0U, 1U, 0U, 1U}) EXPECT_EQ(bench.serve(stream(1, length)).resume_at, 0);
+}
+
 TEST(PrefixCache, TheSamePromptAgainStillComputesItsLastToken) {
   Bench bench;
   bench.serve(stream(1, 256));
