@@ -55,8 +55,7 @@ Index read_index(const std::filesystem::path& path) {
   read_json_members(read_text_file(path), subject, "weight_map", member);
   if (!has_map) throw InputError(subject + ": weight_map", "tensor names with their shards", "none");
   std::ranges::sort(index.shards);
-  const auto rest = std::ranges::unique(index.shards);
-  index.shards.erase(rest.begin(), rest.end());
+  index.shards.erase(std::unique(index.shards.begin(), index.shards.end()), index.shards.end());
   return index;
 }
 
