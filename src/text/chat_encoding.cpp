@@ -141,13 +141,12 @@ class Renderer {
   void write(SystemMessage& message) {
     if (number_ > 0) out_.control(Control::system);
     out_.content(std::move(message.content));
-    if (tools_ && !message.new_tools.empty()) write_new_tools(out_, message.new_tools);
-    if (number_ > 0) return;
-    if (tools_) {
+    if (number_ == 0 && tools_) {
       out_.text("\n\n");
       write_tools(out_, conversation_.tools);
     }
-    write_format();
+    if (number_ == 0) write_format();
+    if (tools_ && !message.new_tools.empty()) write_new_tools(out_, message.new_tools);
   }
 
   void write_format() {

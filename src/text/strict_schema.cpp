@@ -54,16 +54,15 @@ class Normaliser {
   Json normalise(const Json& schema) const {
     if (!schema.is_object()) throw SchemaError("A strict schema must be a JSON object");
     Json out = Json::object();
-    if (const Json* reference = find(schema, "$ref")) {
-      out["$ref"] = resolve(*reference);
-      copy_description(schema, out);
+    if (const Json* type = find(schema, "type")) {
+      write_typed(schema, *type, out);
     } else if (const Json* choices = find(schema, "anyOf")) {
       if (!choices->is_array() || choices->empty()) throw SchemaError("anyOf must be a list of schemas");
       Json& list = out["anyOf"] = Json::array();
       for (const Json& choice : *choices) list.push_back(normalise(choice));
       copy_description(schema, out);
-    } else if (const Json* type = find(schema, "type")) {
-      write_typed(schema, *type, out);
+    } else if (const Json* reference = find(schema, "$ref")) {
+      out["$ref"] = resolve(*reference);
     } else {
       throw SchemaError("A strict schema needs one of 'type', 'anyOf' and '$ref'");
     }
@@ -105,6 +104,7 @@ class Normaliser {
         names.push_back(name);
       }
     }
+    if (names.empty() && &schema != &root_) throw SchemaError("An object with no properties is not allowed.");
     if (const Json* open = find(schema, "additionalProperties"); open != nullptr && *open != false) {
       throw SchemaError("additionalProperties should not be true");
     }
@@ -117,15 +117,16 @@ class Normaliser {
   static void check_required(const Json& required, const Json& names) {
     std::unordered_set<std::string> missing;
     for (const Json& name : names) missing.insert(name.get<std::string>());
-    bool known = required.is_array();
-    std::unordered_set<std::string> all = missing;
-    for (const Json& name : known ? required : Json::array()) {
-      known = known && name.is_string() && all.count(name.get<std::string>()) == 1;
-      if (known) missing.erase(name.get<std::string>());
+    const std::unordered_set<std::string> known = missing;
+    if (!required.is_array()) throw SchemaError("required must be a list of property names");
+    for (const Json& entry : required) {
+      if (!entry.is_string()) throw SchemaError("required must be a list of property names");
+      const auto& name = entry.get_ref<const std::string&>();
+      if (known.count(name) == 0)
+        throw SchemaError(fmt::format("Required property '{}' not found in object", name));
+      if (missing.erase(name) == 0) throw SchemaError(fmt::format("Duplicate required property '{}'", name));
     }
-    if (!known || !missing.empty()) {
-      throw SchemaError("Required properties must match all properties in the object");
-    }
+    if (!missing.empty()) throw SchemaError("Required properties must match all properties in the object");
   }
 
   static void write_string(const Json& schema, Json& out) {

@@ -18,8 +18,9 @@ class SchemaError : public Error {
 /// `schema` in the strict subset, keywords in the subset's order; what the subset lacks (lengths, titles,
 /// numeric enums, ...) is dropped. Objects are closed and all their properties required. Definitions
 /// (`$defs`, `definitions`) move to the subset's `$def`, and references follow them. Throws SchemaError if an
-/// object leaves out a required property or is open, if a schema has no type, if an array has no items, for
-/// formats beyond email, hostname, ipv4, ipv6 and uuid, and for references to definitions that do not exist.
+/// object leaves out a required property, is open, or (below the root) has no properties, if a schema has no
+/// type, if an array has no items, for formats beyond email, hostname, ipv4, ipv6 and uuid, and for
+/// references to definitions that do not exist.
 Json strict_schema(const Json& schema);
 
 /// Throws SchemaError naming the place (JSON Pointer) and the keyword if `schema` breaks the form of JSON

@@ -38,9 +38,11 @@ constexpr std::string_view kAfterSchemas =
     "\n\nYou MUST strictly follow the above defined tool name and parameter schemas to invoke tool calls.\n";
 
 std::string schema_line(const Tool& tool) {
-  std::string line = "{\"name\": " + json_quoted(tool.name);
-  line += ", \"description\": " + json_quoted(tool.description.value_or(""));
-  line += ", \"parameters\": ";
+  std::string line = R"({"name": )";
+  line += json_quoted(tool.name);
+  line += R"(, "description": )";
+  line += json_quoted(tool.description.value_or(""));
+  line += R"(, "parameters": )";
   append_prompt_json(line, tool.parameters);
   line += '}';
   return line;

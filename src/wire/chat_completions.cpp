@@ -41,7 +41,7 @@ std::vector<text::Tool> read_tools(Fields& body) {
     tool.name = function.require_string("name");
     check_tool_name(tool.name, function.path("name"));
     tool.description = function.string("description");
-    tool.parameters = read_parameters(function, "parameters", tool.name, true);
+    tool.parameters = read_parameters(function, "parameters", tool.name);
     tool.strict = function.boolean("strict");
     rewrite_if_strict(tool, function.path("parameters"));
     tools.add(std::move(tool), function.path("name"));
@@ -191,7 +191,7 @@ Request read_chat_completions(const Json& json, const Policy& policy) {
   request.conversation.response_format = read_response_format(body);
   apply_tools(std::move(tools), read_tool_choice(body), request.conversation);
   body.finish();
-  complete(request, std::move(stops), ignored);
+  complete(request, "response_format", std::move(stops), ignored);
   return request;
 }
 

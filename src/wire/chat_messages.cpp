@@ -54,6 +54,8 @@ class Reader {
 
  private:
   std::string path() const { return element_path("messages", index_); }
+  /// The message as texts about images name it.
+  std::string place() const { return "." + path(); }
 
   void read_message(Fields& message) {
     const std::string role = message.require_string("role");
@@ -119,24 +121,35 @@ class Reader {
   text::Image read_image(Fields& part) {
     const Json& given = part.require("image_url");
     if (given.is_string()) {
-      return images_.read(given.get<std::string>(), text::ImageDetail::high, path(), part.path("image_url"));
+      return images_.read(given.get<std::string>(), text::ImageDetail::high, place(), part.path("image_url"));
     }
     Fields image(given, part.path("image_url"), ignored_);
     std::string url = image.require_string("url");
     const auto detail = read_detail(image);
     image.finish();
-    return images_.read(std::move(url), detail, path(), image.path("url"));
+    return images_.read(std::move(url), detail, place(), image.path("url"));
   }
 
+  // The members stand in the part itself, or as in OpenAI's form under `file`.
   text::Image read_file(Fields& part) {
+    if (part.get("file") == nullptr) return read_file_members(part);
     Fields file(part.require("file"), part.path("file"), ignored_);
-    if (file.get("file_id") != nullptr) rejected("file_id is not supported", file.path("file_id"));
-    std::string url = file.require_string("file_data");
-    const auto detail = read_detail(file);
+    text::Image image = read_file_members(file);
     file.finish();
-    if (url.rfind("data:", 0) != 0)
-      rejected("Only images as data URLs are supported", file.path("file_data"));
-    return images_.read(std::move(url), detail, path(), file.path("file_data"));
+    return image;
+  }
+
+  text::Image read_file_members(Fields& file) {
+    const bool has_id = file.get("file_id") != nullptr;
+    const auto data = file.string("file_data");
+    const auto refuse = [&](std::string_view why) {
+      rejected(fmt::format("{}: {}", place(), why), file.path());
+    };
+    if (has_id && data) refuse("file cannot have both file_id and file_data");
+    if (has_id) refuse("file_id is not supported. Pass the image as a base64 data url instead.");
+    if (!data) refuse("file must have a file_id or file_data");
+    if (!is_data_url(*data)) refuse("file_data is not a valid base64 data url");
+    return images_.read(*data, text::ImageDetail::high, place(), file.path("file_data"), "file");
   }
 
   void read_assistant(Fields& message, bool prefix) {
@@ -191,12 +204,18 @@ class Reader {
       rejected("Messages with role 'tool' must be a response to a preceding message with 'tool_calls'",
                path());
     }
-    if (calls_.answer(tool.call_id) != PendingCalls::Answer::expected) {
+    const auto answer = calls_.answer(tool.call_id);
+    if (answer == PendingCalls::Answer::repeated) refuse_repeated(tool.call_id, message.path("tool_call_id"));
+    if (answer == PendingCalls::Answer::unknown) {
       rejected(fmt::format("{}, The following tool_call_ids did not have response messages: {}",
                            kMissingResults, fmt::join(calls_.missing(), ", ")),
                message.path("tool_call_id"));
     }
     messages_.push_back(std::move(tool));
+  }
+
+  [[noreturn]] void refuse_repeated(const std::string& id, const std::string& field) const {
+    rejected(fmt::format("Duplicate value for 'tool_call_id' of {} in message[{}]", id, index_), field);
   }
 
   [[noreturn]] void refuse_missing_results() const {

@@ -1,4 +1,6 @@
 // complete(): what follows from a request that has been read.
+#include <fmt/format.h>
+
 #include "text/chat_encoding.hpp"
 #include "text/strict_schema.hpp"
 #include "wire/settings.hpp"
@@ -25,6 +27,16 @@ std::string list_tools(const std::vector<text::Tool>& tools) {
   return to_text(list);
 }
 
+Json strict_format(const Json& schema) {
+  Json strict = text::strict_schema(schema);
+  const auto type = strict.find("type");
+  if (type == strict.end() || *type != "object") {
+    throw text::SchemaError("The top level of the json schema must be an object.");
+  }
+  if (strict["properties"].empty()) throw text::SchemaError("An object with no properties is not allowed.");
+  return strict;
+}
+
 std::optional<OutputConstraint> constraint_of(const text::Conversation& conversation) {
   using Kind = OutputConstraint::Kind;
   if (text::tools_in_force(conversation)) {
@@ -38,7 +50,7 @@ std::optional<OutputConstraint> constraint_of(const text::Conversation& conversa
       return OutputConstraint{Kind::json, ""};
     case Format::json_schema:
       return OutputConstraint{Kind::json,
-                              to_text(format.strict ? text::strict_schema(format.schema) : format.schema)};
+                              to_text(format.strict ? strict_format(format.schema) : format.schema)};
     case Format::regex:
       return OutputConstraint{Kind::regex, format.regex};
     case Format::text:
@@ -55,22 +67,24 @@ bool ends_with_prefix(const text::Conversation& conversation) {
 
 }  // namespace
 
-void complete(Request& request, std::vector<std::string> stop_sequences, IgnoredFields& ignored) {
+void complete(Request& request, std::string_view format_field, std::vector<std::string> stop_sequences,
+              IgnoredFields& ignored) {
   const text::Conversation& conversation = request.conversation;
   if (conversation.response_format.kind == Format::json_object) {
-    if (ends_with_prefix(conversation)) {
-      rejected("Response format 'json_object' should not be used with prefix", "response_format");
-    }
     if (!text::mentions(conversation, "json")) {
       rejected(
-          "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'.",
+          fmt::format("{} must contain the word 'json' in some form to use '{}' of type 'json_object'.",
+                      format_field == "response_format" ? "Prompt" : "Response input messages", format_field),
           "messages");
+    }
+    if (ends_with_prefix(conversation)) {
+      rejected("response_format json_object should not be used with prefix", std::string(format_field));
     }
   }
   try {
     request.inference.constraint = constraint_of(conversation);
   } catch (const text::SchemaError& error) {
-    rejected(error.what(), "response_format");
+    rejected(error.what(), std::string(format_field));
   }
   request.parsing = text::parser_start(conversation);
   request.parsing.stop_sequences = std::move(stop_sequences);

@@ -27,7 +27,9 @@ Json parse_body(std::string_view body) {
     if (!value.is_object()) malformed("", "a JSON object", value);
     return value;
   } catch (const InputError& error) {
-    throw MalformedRequest(error.what(), "");
+    // What follows repeats the text at fault, however long it is.
+    const std::string_view message = error.what();
+    throw MalformedRequest(std::string(message.substr(0, message.find("; last read: "))), "");
   }
 }
 

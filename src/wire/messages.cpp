@@ -37,13 +37,15 @@ std::vector<text::Tool> read_tools(Fields& body) {
     check_tool_name(tool.name, entry.path("name"));
     tool.description = entry.string("description");
     entry.require("input_schema");
-    tool.parameters = read_parameters(entry, "input_schema", tool.name, false);
+    tool.parameters = read_parameters(entry, "input_schema", tool.name);
     tool.deferred = entry.boolean("defer_loading").value_or(false);
     all_deferred = all_deferred && tool.deferred;
     tools.add(std::move(tool), entry.path("name"));
     entry.finish();
   }
-  if (all_deferred) rejected("tools: at least one tool must not have defer_loading set", "tools");
+  if (all_deferred)
+    rejected("tools: at least one tool must have defer_loading=false. All tools cannot be deferred.",
+             "tools");
   return tools.take();
 }
 
@@ -82,7 +84,6 @@ void read_system(Fields& body, std::vector<text::Message>& messages) {
       content.parts.emplace_back(block.require_string("text"));
       block.finish();
     }
-    if (given->empty()) return;
   } else {
     malformed("system", "a string or a list of text blocks", *given);
   }
@@ -115,7 +116,7 @@ Request read_messages(const Json& json, const Policy& policy) {
   MessagesReader(body.ignored(), tools).read(body.require("messages"), request.conversation.messages);
   apply_tools(std::move(tools), read_tool_choice(body), request.conversation);
   body.finish();
-  complete(request, std::move(stops), ignored);
+  complete(request, "output_config.format", std::move(stops), ignored);
   return request;
 }
 

@@ -32,15 +32,18 @@ class MessagesReader {
   void read_call(Fields& block, text::AssistantMessage& assistant);
   text::Image read_image(Fields& block);
   std::string describe_document(Fields& block);
-  void bring_tool(const std::string& name, const std::string& path, std::vector<text::Tool>& out);
-  void expect_no_calls() const;
+  void bring_tool(const text::Tool& tool, const std::string& path, std::vector<text::Tool>& out);
+  const text::Tool* find_tool(const std::string& name) const;
+  void expect_no_calls(bool at_end = false) const;
   void show_found_tools();
 
   IgnoredFields& ignored_;
-  std::unordered_map<std::string, const text::Tool*> tools_;  ///< null once brought
+  std::unordered_map<std::string, const text::Tool*> tools_;
+  std::size_t brought_ = 0;  ///< size of the schemas that messages refer to, in bytes
   ImageReader images_;
   PendingCalls calls_;
-  std::vector<text::Tool> found_;  ///< tools that the results of the current user turn refer to
+  std::size_t caller_ = 0;         ///< message of the pending calls
+  std::vector<text::Tool> found_;  ///< tools that the results of the current user message refer to
   std::vector<text::Message> messages_;
   std::size_t index_ = 0;
   std::size_t block_ = 0;

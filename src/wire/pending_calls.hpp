@@ -15,6 +15,7 @@ class PendingCalls {
   enum class Answer { expected, repeated, unknown };
 
   bool empty() const { return open_ == 0; }
+  bool any_answered() const { return open_ < order_.size(); }
 
   /// Forgets earlier calls, answered or not.
   void clear() {

@@ -126,7 +126,7 @@ Request read_responses(const Json& json, const Policy& policy) {
   apply_tools(tools.take_tools(), read_tool_choice(body), request.conversation);
   request.tool_origins = tools.take_origins();
   body.finish();
-  complete(request, {}, ignored);
+  complete(request, "text.format", {}, ignored);
   return request;
 }
 

@@ -19,10 +19,7 @@ void ResponsesItems::read(const Json& input) {
   }
   if (!input.is_array()) malformed("input", "a string or a list of input items", input);
   if (input.empty()) {
-    rejected(
-        "Invalid 'input': empty array. Expected an array with minimum length 1, but got an empty array "
-        "instead.",
-        "input");
+    rejected("Input items array must not be empty", "input");
   }
   for (index_ = 0; index_ < input.size(); ++index_) {
     Fields item(input[index_], element_path("input", index_), ignored_);
@@ -32,6 +29,7 @@ void ResponsesItems::read(const Json& input) {
 
 void ResponsesItems::finish(std::vector<text::Message>& messages) {
   end_calls();
+  if (has_reasoning_) new_assistant();
   std::move(messages_.begin(), messages_.end(), std::back_inserter(messages));
 }
 
@@ -74,8 +72,7 @@ void ResponsesItems::read_message(Fields& item) {
     }
     return;
   }
-  has_reasoning_ = false;
-  reasoning_.clear();
+  if (has_reasoning_) new_assistant();
   Content content = read_content(item.require("content"), item.path("content"));
   if (role == "user") {
     messages_.push_back(text::UserMessage{std::move(content)});
@@ -120,8 +117,8 @@ void ResponsesItems::read_custom_call(Fields& item) {
 void ResponsesItems::read_search_call(Fields& item) {
   item.get("execution");
   const Json& arguments = item.require("arguments");
-  add_call({item.require_string("call_id"), std::string(kToolSearch),
-            arguments.is_string() ? arguments.get<std::string>() : text::prompt_json(arguments)},
+  if (!arguments.is_object()) malformed(item.path("arguments"), "an object", arguments);
+  add_call({item.require_string("call_id"), std::string(kToolSearch), text::prompt_json(arguments)},
            item.path("call_id"));
 }
 
@@ -148,7 +145,7 @@ void ResponsesItems::add_call(text::Call call, const std::string& path) {
     caller.reasoning += std::exchange(reasoning_, {});
     has_reasoning_ = false;
   }
-  if (!calls_.add(call.id)) rejected(fmt::format("Duplicate tool call id: {}", call.id), path);
+  if (!calls_.add(call.id)) rejected(fmt::format("Duplicate 'call_id': {}.", call.id), path);
   caller.calls.push_back(std::move(call));
 }
 
@@ -217,7 +214,11 @@ Content::Part ResponsesItems::read_part(Fields& part) {
   }
   if (type != "input_image")
     malformed(part.path("type"), "input_text, output_text, input_image or input_file", type);
-  if (part.get("file_id") != nullptr) rejected("file_id is not supported", part.path("file_id"));
+  if (part.get("file_id") != nullptr) {
+    rejected(fmt::format("{}: file_id is not supported. Pass the image as a base64 data url instead.",
+                         part.path()),
+             part.path("file_id"));
+  }
   std::string url = part.require_string("image_url");
   return images_.read(std::move(url), read_detail(part), element_path("input", index_),
                       part.path("image_url"));
@@ -228,7 +229,10 @@ std::string ResponsesItems::read_assistant_text(Fields& item) {
   std::string joined;
   for (const Content::Part& part : content.parts) {
     const auto* text = std::get_if<std::string>(&part);
-    if (text == nullptr) rejected("Image in assistant message is not supported", item.path("content"));
+    if (text == nullptr) {
+      rejected(fmt::format("{}: Image in assistant message is unsupported", item.path()),
+               item.path("content"));
+    }
     if (&part != &content.parts.front()) joined += "\n\n";
     joined += *text;
   }

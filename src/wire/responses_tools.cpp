@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <unordered_set>
+
 #include "wire/apply_patch.hpp"
 
 namespace thalweg::wire {
@@ -71,7 +73,7 @@ void ResponsesTools::read_entry(Fields& entry, std::vector<Entry>& out) {
     read_namespace(entry, out);
   } else if (type == "custom") {
     out.push_back(read_custom(entry));
-  } else if (type == kToolSearch) {
+  } else if (type == kToolSearch && entry.string("execution") == "client") {
     out.push_back(read_search(entry));
   } else {
     ignored_.add(entry.path("type=" + type));
@@ -84,10 +86,10 @@ ResponsesTools::Entry ResponsesTools::read_function(Fields& entry) {
   out.tool.name = entry.require_string("name");
   check_tool_name(out.tool.name, out.name_path);
   out.tool.description = entry.string("description");
-  out.tool.parameters = read_parameters(entry, "parameters", out.tool.name, true);
+  out.tool.parameters = read_parameters(entry, "parameters", out.tool.name);
   out.tool.strict = entry.boolean("strict");
   rewrite_if_strict(out.tool, entry.path("parameters"));
-  out.tool.deferred = entry.boolean("defer_loading").value_or(false);
+  if (entry.boolean("defer_loading").value_or(false)) entry.ignore("defer_loading");
   out.origin.name = out.tool.name;
   return out;
 }
@@ -99,13 +101,24 @@ void ResponsesTools::read_namespace(Fields& entry, std::vector<Entry>& out) {
   const Json& list = entry.require("tools");
   if (!list.is_array()) malformed(entry.path("tools"), "a list", list);
   const int repetition = namespaces_[name]++;
+  std::unordered_set<std::string> names;
   for (std::size_t i = 0; i < list.size(); ++i) {
     Fields inner(list[i], element_path(entry.path("tools"), i), ignored_);
-    if (const std::string type = inner.require_string("type"); type != "function") {
+    const std::string type = inner.require_string("type");
+    if (type == "custom") {
+      rejected(fmt::format(
+                   "Currently custom tools are not allowed inside a namespace. Found custom tool '{}' in {}.",
+                   inner.require_string("name"), inner.path()),
+               inner.path("type"));
+    }
+    if (type != "function") {
       malformed(inner.path("type"), "function", type);
     }
     Entry function = read_function(inner);
     inner.finish();
+    if (!names.insert(function.tool.name).second) {
+      rejected("Tool names within a namespace must be unique.", inner.path("name"));
+    }
     text::Tool& tool = function.tool;
     if (repetition > 0) tool.name += fmt::format("_{}", repetition);
     tool.name = shown_name(name, tool.name);
@@ -127,14 +140,11 @@ ResponsesTools::Entry ResponsesTools::read_custom(Fields& entry) {
 }
 
 ResponsesTools::Entry ResponsesTools::read_search(Fields& entry) {
-  if (entry.string("execution").value_or("server") != "client") {
-    rejected("Only client execution of tool_search is supported", entry.path("execution"));
-  }
   Entry out;
   out.name_path = entry.path("type");
   out.tool.name = std::string(kToolSearch);
   out.tool.description = entry.string("description");
-  out.tool.parameters = read_parameters(entry, "parameters", out.tool.name, true);
+  out.tool.parameters = read_parameters(entry, "parameters", out.tool.name);
   out.origin = {ToolOrigin::Kind::search, out.tool.name, ""};
   return out;
 }

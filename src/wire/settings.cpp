@@ -118,7 +118,7 @@ std::optional<std::uint32_t> read_max_tokens(Fields& body, std::string_view name
                                              bool lower) {
   const std::int64_t bound = policy.max_tokens_bound;
   const std::string message =
-      fmt::format("Invalid {0} value, the valid range of {0} is [1, {1}]", name, bound);
+      fmt::format("Invalid max_tokens value, the valid range of max_tokens is [1, {}]", bound);
   const auto asked = read_integer(body, name, 1, lower ? INT64_MAX : bound, message);
   if (!asked) return std::nullopt;
   if (*asked > bound) body.ignored().add(body.path(name));
@@ -160,12 +160,15 @@ std::vector<std::string> read_stop_sequences(Fields& body, std::string_view name
   if (stops.size() > text::ParserStart::kMaxStopSequences) {
     rejected(fmt::format("Stop string array too long: {}", stops.size()), body.path(name));
   }
-  if (std::any_of(stops.begin(), stops.end(), [](const std::string& stop) { return stop.empty(); })) {
+  const auto empty = std::find(stops.begin(), stops.end(), "");
+  if (empty != stops.end()) {
+    const std::string place =
+        value->is_string() ? "stop" : element_path("stop", static_cast<std::size_t>(empty - stops.begin()));
     rejected(
         fmt::format(
             "Invalid '{}': empty string. Expected a string with minimum length 1, but got an empty string "
             "instead.",
-            name),
+            place),
         body.path(name));
   }
   return stops;
@@ -173,7 +176,7 @@ std::vector<std::string> read_stop_sequences(Fields& body, std::string_view name
 
 std::optional<std::uint32_t> read_top_logprobs(Fields& body) {
   const auto count = read_integer(body, "top_logprobs", 0, kMostTopLogprobs,
-                                  "Invalid top_logprobs value, the valid range of top_logprobs is [0, 20]");
+                                  "Invalid top_logprobs value, the valid range of top_logprobs is [0, 20].");
   if (!count) return std::nullopt;
   return static_cast<std::uint32_t>(*count);
 }

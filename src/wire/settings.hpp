@@ -66,7 +66,8 @@ std::optional<std::int64_t> read_integer(Fields& fields, std::string_view name, 
                                          std::int64_t highest, const std::string& range_message);
 
 /// Fills what follows from the rest: the output constraint, the parser's start, the list of ignored fields.
-/// Checks what json_object asks of the conversation.
-void complete(Request& request, std::vector<std::string> stop_sequences, IgnoredFields& ignored);
+/// Checks what json_object asks of the conversation; `format_field` is where the API has its response format.
+void complete(Request& request, std::string_view format_field, std::vector<std::string> stop_sequences,
+              IgnoredFields& ignored);
 
 }  // namespace thalweg::wire

@@ -55,7 +55,8 @@ std::vector<text::Tool> ToolList::take() {
 }
 
 void rewrite_if_strict(text::Tool& tool, const std::string& path) {
-  if (!is_strict(tool) || tool.parameters.empty()) return;
+  if (!is_strict(tool)) return;
+  if (tool.parameters.empty()) tool.parameters["type"] = "object";
   try {
     tool.parameters = text::strict_schema(tool.parameters);
   } catch (const text::SchemaError& error) {
@@ -63,13 +64,13 @@ void rewrite_if_strict(text::Tool& tool, const std::string& path) {
   }
 }
 
-Json read_parameters(Fields& tool, std::string_view name, const std::string& tool_name, bool wants_object) {
+Json read_parameters(Fields& tool, std::string_view name, const std::string& tool_name) {
   const Json* schema = tool.object(name);
   if (schema == nullptr) return Json::object();
   const std::string path = tool.path(name);
   const auto type = schema->find("type");
   const Json found = type == schema->end() ? Json() : *type;
-  if (wants_object && found != "object") {
+  if (found != "object") {
     rejected(fmt::format(
                  "Invalid schema for function '{}': schema must be a JSON Schema of 'type: \"object\"', got "
                  "'type: {}'.",
@@ -93,7 +94,8 @@ std::optional<WantedTools> named_choice(std::string_view text) {
 
 namespace {
 
-// Leaves only the tool called `name`, also where tools arrive later.
+// Leaves only the tool called `name`, also where tools arrive later. It is shown at the start if no message
+// brings it.
 void keep_only(const std::string& name, text::Conversation& conversation) {
   const auto other = [&](const text::Tool& tool) { return tool.name != name; };
   std::erase_if(conversation.tools, other);
@@ -104,10 +106,15 @@ void keep_only(const std::string& name, text::Conversation& conversation) {
             name),
         "tool_choice");
   }
-  conversation.tools.front().deferred = false;
-  for (text::Message& message : conversation.messages) {
-    if (auto* system = std::get_if<text::SystemMessage>(&message)) std::erase_if(system->new_tools, other);
-  }
+  bool arrives_later = false;
+  std::erase_if(conversation.messages, [&](text::Message& message) {
+    auto* system = std::get_if<text::SystemMessage>(&message);
+    if (system == nullptr || system->new_tools.empty()) return false;
+    std::erase_if(system->new_tools, other);
+    arrives_later = arrives_later || !system->new_tools.empty();
+    return system->new_tools.empty() && system->content.empty();
+  });
+  if (!arrives_later) conversation.tools.front().deferred = false;
 }
 
 }  // namespace
@@ -120,22 +127,24 @@ void apply_tools(std::vector<text::Tool> tools, const WantedTools& wanted, text:
     conversation.tool_choice = text::ToolChoice::automatic;
     return;
   }
-  if (conversation.thinking) rejected("Thinking mode does not support this tool_choice", "tool_choice");
   if (wanted.name) keep_only(*wanted.name, conversation);
+  if (conversation.thinking) rejected("Thinking mode does not support this tool_choice", "tool_choice");
 }
 
 text::ResponseFormat read_json_schema(Fields& format) {
   text::ResponseFormat result;
   result.kind = text::ResponseFormat::Kind::json_schema;
   result.schema = format.require("schema");
-  if (!result.schema.is_object()) malformed(format.path("schema"), "a JSON Schema object", result.schema);
+  if (!result.schema.is_object() && !result.schema.is_boolean()) {
+    malformed(format.path("schema"), "a JSON Schema", result.schema);
+  }
   result.strict = format.boolean("strict").value_or(false);
   format.string("name");
   format.string("description");
   try {
     text::check_schema_form(result.schema);
   } catch (const text::SchemaError& error) {
-    rejected(fmt::format("Invalid schema for response_format: {}", error.what()), format.path("schema"));
+    rejected(fmt::format("Invalid json schema: {}", error.what()), format.path("schema"));
   }
   return result;
 }

@@ -32,11 +32,11 @@ class ToolList {
 void check_tool_name(const std::string& name, const std::string& path);
 
 /// Reads the schema member `name` of a tool: absent is `{}`. Throws RejectedRequest if it is not a valid JSON
-/// Schema, or if `wants_object` and its type is not "object".
-Json read_parameters(Fields& tool, std::string_view name, const std::string& tool_name, bool wants_object);
+/// Schema of the type "object".
+Json read_parameters(Fields& tool, std::string_view name, const std::string& tool_name);
 
 /// Rewrites the parameters of a strict tool, which stand at `path`, to the strict subset, or throws
-/// RejectedRequest.
+/// RejectedRequest. None at all become an object without properties.
 void rewrite_if_strict(text::Tool& tool, const std::string& path);
 
 struct WantedTools {

@@ -68,6 +68,10 @@ TEST(ChatCompletions, RefusesWhatItCannotHonour) {
        "response_format.json_schema.schema"},
       {R"("response_format": {"type": "json_schema", "json_schema": {"strict": true, "schema": {}}})",
        "response_format"},
+      {R"("response_format": {"type": "json_schema", "json_schema": {"strict": true, "schema": {"type": "object"}}})",
+       "response_format"},
+      {R"("response_format": {"type": "json_schema", "json_schema": {"strict": true, "schema": {"type": "null"}}})",
+       "response_format"},
   };
   for (const auto& [more, param] : cases) {
     const Refusal refusal = refusal_of("chat", chat_body(kQ, more));
@@ -142,10 +146,11 @@ TEST(ChatCompletions, TakesAnAssistantMessageWithReasoningOnly) {
 TEST(ChatCompletions, TakesImagesAsStringsAndFiles) {
   const auto request = read("chat", chat_body(R"([{"role": "user", "content": [
       {"type": "image_url", "image_url": "https://example.com/a.png"},
-      {"type": "file", "file": {"filename": "a.gif", "file_data": "data:image/gif;base64,R0lGODlh"}}]}])"));
+      {"type": "file", "file": {"filename": "a.gif", "file_data": "DATA:image/GIF;x=y;base64,R0lGODlh"}},
+      {"type": "file", "file_data": "data:image/gif;base64,R0lGODlh"}]}])"));
   EXPECT_EQ(request.ignored_fields, (Strings{"messages[].content[].file.filename"}));
   const auto prompt = text::render(request.conversation);
-  ASSERT_EQ(prompt.images.size(), 2u);
+  ASSERT_EQ(prompt.images.size(), 3u);
   EXPECT_EQ(prompt.images[0].kind, text::Image::Kind::url);
   EXPECT_EQ(prompt.images[1].kind, text::Image::Kind::data_url);
 }
@@ -153,8 +158,8 @@ TEST(ChatCompletions, TakesImagesAsStringsAndFiles) {
 TEST(ChatCompletions, RefusesImagesThatAreNone) {
   for (const char* url :
        {"", "image.png", "file:///etc/passwd", "data:text/plain;base64,AAAA", "data:image/png,AAAA",
-        "data:image/bmp;base64,AAAA", "data:image/png;base64,", "data:image/png;base64,A",
-        "data:image/png;base64,AA?A", "data:image/png;base64,AA=", "data:image/png;base64,A==="}) {
+        "data:image/bmp;base64,AAAA", "data:image/png;base64,A", "data:image/png;base64,AA?A",
+        "data:image/png;base64,AA=", "data:image/png;base64,A==="}) {
     const Refusal refusal = refusal_of("chat", chat_body(std::string(R"([{"role": "user", "content": "x"},
         {"role": "user", "content": [{"type": "image_url", "image_url": {"url": ")") +
                                                          url + R"("}}]}])"));

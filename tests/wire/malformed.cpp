@@ -97,7 +97,7 @@ TEST(Malformed, NamesTheField) {
       {"responses", R"("input": "q", "text": {"format": {"type": "json_schema"}})", "text.format.schema"},
       {"responses", R"("input": "q", "tools": [{"type": "namespace", "name": "n"}])", "tools[0].tools"},
       {"responses",
-       R"("input": "q", "tools": [{"type": "namespace", "name": "n", "tools": [{"type": "custom"}]}])",
+       R"("input": "q", "tools": [{"type": "namespace", "name": "n", "tools": [{"type": "search"}]}])",
        "tools[0].tools[0].type"},
       {"messages", R"("messages": "q")", "messages"},
       {"messages", R"("messages": [{"role": "user"}])", "messages[0].content"},

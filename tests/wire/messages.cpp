@@ -91,18 +91,39 @@ TEST(Messages, RefusesTextBeforeResults) {
             "messages.1: `tool_use` ids were found without `tool_result` blocks immedia");
 }
 
-TEST(Messages, BringsAReferencedToolOnceAfterTheResults) {
-  const std::string found = prompt(
-      R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": [{"type": "tool_use", "id": "1",
-      "name": "f", "input": {}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content":
-      [{"type": "tool_reference", "tool_name": "late"}, {"type": "tool_reference", "tool_name": "late"}]},
+TEST(Messages, BringsReferencedToolsAfterTheMessage) {
+  const std::string found = prompt(R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": [
+      {"type": "tool_use", "id": "1", "name": "f", "input": {}}]}, {"role": "user", "content": [
+      {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "tool_reference", "tool_name": "late"}]},
       {"type": "text", "text": "now"}]}])",
-      kTools);
+                                   kTools);
   EXPECT_NE(
-      found.find("<tool_result>late\n\nlate</tool_result><｜System｜>\n\n### Updated Tool Schemas\n\n"
-                 R"({"name": "late", "description": "", "parameters": {"type": "object"}}<｜User｜>now)"),
+      found.find("<tool_result>late</tool_result>\n\nnow<｜System｜>\n\n### Updated Tool Schemas\n\n"
+                 R"({"name": "late", "description": "", "parameters": {"type": "object"}}<｜Assistant｜>)"),
       std::string::npos)
       << found;
+}
+
+TEST(Messages, RefusesReferencesThatMultiplyASchema) {
+  std::string references;
+  for (int i = 0; i < 20; ++i) {
+    references += std::string(i == 0 ? "" : ",") +
+                  R"({"type": "tool_addition", "tool": {"type": "tool_reference", "name": "f"}})";
+  }
+  const std::string tools = R"("tools": [{"name": "f", "description": ")" + std::string(1 << 20, 'x') +
+                            R"(", "input_schema": {"type": "object"}}])";
+  EXPECT_EQ(
+      refusal_of("messages", body(R"([{"role": "system", "content": [)" + references + "]}]", tools)).message,
+      "Tool references bring more than 16777216 bytes of schemas");
+}
+
+TEST(Messages, DropsMessagesThatOnlyBringToolsLeftOutByTheChoice) {
+  EXPECT_EQ(read("messages", body(R"([{"role": "system", "content": [
+      {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "late"}}]}, {"role": "user", "content": "q"}])",
+                                  std::string(kTools) + R"(, "thinking": {"type": "disabled"},
+      "tool_choice": {"type": "tool", "name": "f"})"))
+                .conversation.messages.size(),
+            1u);
 }
 
 TEST(Messages, ChoiceAnyIsAutoAndSaidSo) {
@@ -144,6 +165,10 @@ TEST(Messages, RefusesWhatItCannotHonour) {
       {R"([{"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "f", "input": {}},
            {"type": "tool_use", "id": "1", "name": "f", "input": {}}]}])",
        "messages[0].content[1].id"},
+      {R"([{"role": "user", "content": []}])", "messages[0].content"},
+      {R"([{"role": "assistant", "content": []}])", "messages[0].content"},
+      {R"([{"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "ftp://x"}}]}])",
+       "messages[0].content[0].source.url"},
       {R"([{"role": "user", "content": [{"type": "image", "source": {"type": "file", "file_id": "1"}}]}])",
        "messages[0].content[0].source.type"},
       {R"([{"role": "user", "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/tiff",
@@ -157,10 +182,12 @@ TEST(Messages, RefusesWhatItCannotHonour) {
     EXPECT_FALSE(refusal.malformed) << messages << refusal.message;
     EXPECT_EQ(refusal.param, param) << messages;
   }
-  EXPECT_EQ(refusal_of("messages",
-                       body(kQ, R"("tools": [{"name": "f", "input_schema": {}, "defer_loading": true}])"))
-                .param,
-            "tools");
+  EXPECT_EQ(
+      refusal_of(
+          "messages",
+          body(kQ, R"("tools": [{"name": "f", "input_schema": {"type": "object"}, "defer_loading": true}])"))
+          .param,
+      "tools");
 }
 
 }  // namespace

@@ -85,14 +85,15 @@ TEST(Responses, ChecksThatCallsAndOutputsMatch) {
 TEST(Responses, DropsItemsAndToolsItCannotShowAndSaysSo) {
   const auto request = read("responses", body(R"("input": [{"role": "user", "content": "q"},
       {"type": "web_search_call", "id": "w"}, {"type": "item_reference", "id": "i"}],
-      "tools": [{"type": "web_search"}, {"type": "image_generation"}], "store": true, "include": [], "user": "u",
+      "tools": [{"type": "web_search"}, {"type": "image_generation"}, {"type": "tool_search"}], "store": true, "include": [], "user": "u",
       "text": {"verbosity": "low"}, "reasoning": {"summary": "auto"}, "parallel_tool_calls": false)"));
   EXPECT_EQ(request.conversation.messages.size(), 1u);
   EXPECT_TRUE(request.conversation.tools.empty());
   EXPECT_EQ(request.ignored_fields,
             (Strings{"include", "input[].type=item_reference", "input[].type=web_search_call",
                      "parallel_tool_calls", "reasoning.summary", "store", "text.verbosity",
-                     "tools[].type=image_generation", "tools[].type=web_search", "user"}));
+                     "tools[].type=image_generation", "tools[].type=tool_search", "tools[].type=web_search",
+                     "user"}));
 }
 
 TEST(Responses, SplitsTheNamesOfNamespaceToolsAgain) {
@@ -129,14 +130,18 @@ TEST(Responses, TopLogprobsTurnLogprobsOn) {
 
 TEST(Responses, NormalisesTheSchemaOfStrictFormatsOnly) {
   const auto constraint = [](const std::string& strict) {
-    return read("responses",
-                body(R"("input": "q", "text": {"format": {"type": "json_schema", "name": "n", "strict": )" +
-                     strict + R"(, "schema": {"type": "object", "title": "t"}}})"))
+    return read(
+               "responses",
+               body(
+                   R"("input": "q", "text": {"format": {"type": "json_schema", "name": "n", "strict": )" +
+                   strict +
+                   R"(, "schema": {"type": "object", "title": "t", "properties": {"a": {"type": "null"}}}}})"))
         .inference.constraint->text;
   };
-  EXPECT_EQ(constraint("false"), R"({"type":"object","title":"t"})");
-  EXPECT_EQ(constraint("true"),
-            R"({"type":"object","properties":{},"additionalProperties":false,"required":[]})");
+  EXPECT_EQ(constraint("false"), R"({"type":"object","title":"t","properties":{"a":{"type":"null"}}})");
+  EXPECT_EQ(
+      constraint("true"),
+      R"({"type":"object","properties":{"a":{"type":"null"}},"additionalProperties":false,"required":["a"]})");
 }
 
 TEST(Responses, ReplacesFilesByANote) {
@@ -153,7 +158,6 @@ TEST(Responses, RefusesWhatItCannotHonour) {
       {R"("background": true)", "background"},
       {R"("top_logprobs": 21)", "top_logprobs"},
       {R"("max_output_tokens": 0)", "max_output_tokens"},
-      {R"("tools": [{"type": "tool_search"}])", "tools[0].execution"},
       {R"("tools": [{"type": "function", "name": "a b"}])", "tools[0].name"},
       {R"("tools": [{"type": "function", "name": "f"}, {"type": "function", "name": "f"}])", "tools[1].name"},
       {R"("tools": [{"type": "function", "name": "f"}], "tool_choice": "required")", "tool_choice"},
@@ -168,7 +172,7 @@ TEST(Responses, RefusesWhatItCannotHonour) {
   EXPECT_EQ(refusal_of("responses", body(R"("input": [{"role": "assistant", "content":
       [{"type": "input_image", "image_url": "https://x"}]}])"))
                 .message,
-            "Image in assistant message is not supported");
+            "input[0]: Image in assistant message is unsupported");
 }
 
 }  // namespace
