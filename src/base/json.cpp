@@ -37,6 +37,9 @@ Json parse_json(std::string_view text, const std::string& subject, JsonLimits li
     }
     return true;
   };
+  if (const auto zero = text.find('\0'); zero != text.npos) {  // nlohmann takes it for the end of the text
+    throw InputError(subject, fmt::format("not valid JSON: a zero byte at offset {}", zero));
+  }
   try {
     return Json::parse(text.begin(), text.end(), watch);
   } catch (const nlohmann::json::exception& error) {

@@ -139,6 +139,9 @@ class MemberReader final : public nlohmann::json_sax<Json> {
 
 void read_json_members(std::string_view text, const std::string& subject, std::string_view container,
                        const JsonMember& member) {
+  if (const auto zero = text.find('\0'); zero != text.npos) {  // nlohmann takes it for the end of the text
+    throw InputError(subject, fmt::format("not valid JSON: a zero byte at offset {}", zero));
+  }
   MemberReader reader(subject, container, member);
   Json::sax_parse(text.begin(), text.end(), &reader);
 }

@@ -89,6 +89,11 @@ TEST(Json, NamesSubjectAndPlaceOfTheFault) {
   EXPECT_EQ(message.find("json.exception"), std::string::npos) << message;
 }
 
+TEST(Json, RefusesZeroBytesInsteadOfEndingThere) {
+  EXPECT_EQ(error_of(std::string_view("[1]\0junk", 8)), "request: not valid JSON: a zero byte at offset 3");
+  EXPECT_NE(error_of(std::string_view("[1\0]", 4)), "");
+}
+
 TEST(Json, AcceptsNestingUpToTheLimitAndNoDeeper) {
   for (const std::size_t limit : {1U, 5U, 128U}) {
     EXPECT_EQ(error_of(nested(limit, "[", "]"), {.depth = limit}), "");
