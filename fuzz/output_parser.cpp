@@ -23,7 +23,7 @@ using text::ParserStart;
 using text::TokenId;
 
 struct Vocabulary {
-  text::Tokenizer tokenizer = text::Tokenizer::load(app::bundled_model() / "tokenizer.json");
+  text::Tokenizer tokenizer = text::Tokenizer::load(app::model_directory("") / "tokenizer.json");
   text::SpecialTokens specials = text::find_special_tokens(tokenizer);
 };
 

@@ -45,6 +45,7 @@ class DepthLimit final : public nlohmann::json_sax<Json> {
 }  // namespace
 
 bool is_json_value(std::string_view text, std::size_t depth) {
+  if (text.find('\0') != text.npos) return false;  // nlohmann takes a zero byte for the end of the text
   DepthLimit sax(depth);
   return Json::sax_parse(text.begin(), text.end(), &sax);
 }

@@ -126,6 +126,7 @@ void MarkerSet::append_prefix_of_held(Position position, std::size_t count, std:
     count -= newlines;
     skipped = node.depth - node.swallower_depth;
   }
+  if (count == 0) return;  // also where there is no marker at all
   const std::vector<Symbol>& path = markers_[node.owner].symbols;
   for (std::size_t i = 0; i < count; ++i) append_symbol(out, path[skipped + i]);
 }

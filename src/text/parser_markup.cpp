@@ -46,7 +46,8 @@ std::shared_ptr<const WatchedMarkers> watch(const std::vector<Row>& rows, Markup
     markers.push_back({symbols_of(row.pattern, form), row.swallows_newlines});
     actions.push_back(row.action);
   }
-  return std::make_shared<const WatchedMarkers>(MarkerSet(std::move(markers)), std::move(actions));
+  return std::make_shared<const WatchedMarkers>(
+      WatchedMarkers{MarkerSet(std::move(markers)), std::move(actions)});
 }
 
 }  // namespace

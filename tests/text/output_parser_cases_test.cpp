@@ -129,6 +129,7 @@ TEST(ToolCallRules, RawValuesThatAreNotJsonBecomeStrings) {
   EXPECT_EQ(value("NaN"), R"({"x": "NaN"})");
   EXPECT_EQ(value("1e999"), R"({"x": "1e999"})");
   EXPECT_EQ(value(R"("\ud800")"), R"({"x": "\"\\ud800\""})");
+  EXPECT_EQ(value(std::string("[1]\0[", 5)), R"({"x": "[1]\u0000["})");
   EXPECT_EQ(value("\n[1,\n 2]\n"), "{\"x\": \n[1,\n 2]\n}");
 }
 

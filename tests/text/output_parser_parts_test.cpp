@@ -64,6 +64,10 @@ TEST(MarkerSet, NewlinesThatAlsoBeginAnotherMarkerAreHeldOnce) {
   EXPECT_EQ(watch(set, "a\n\nb"), "!0|");
 }
 
+TEST(MarkerSet, OfNoMarkersHoldsNothing) {
+  EXPECT_EQ(watch(MarkerSet({}), "a\n"), "a\n|");
+}
+
 TEST(HeldText, CopiesGrowIndependently) {
   HeldText first;
   std::string expected;
@@ -107,6 +111,7 @@ TEST(JsonValue, AcceptsWhatParseJsonAccepts) {
        {"", " ", "01", "[1", "1 2", "NaN", "'a'", "\"\\ud800\"", "\"\xFF\"", "1e999", "{\"a\" 1}"}) {
     EXPECT_FALSE(text::is_json_value(text, 10)) << text;
   }
+  EXPECT_FALSE(text::is_json_value(std::string_view("[1]\0", 4), 10));
   EXPECT_TRUE(text::is_json_value("[[]]", 2));
   EXPECT_FALSE(text::is_json_value("[[]]", 1));
 }
