@@ -12,6 +12,8 @@ void add_commands(CLI::App& app) {
   set_help_layout(app);
   app.require_subcommand(1);
   app.set_version_flag("--version", "thalweg 0.1.0");
+  add_generate(app);
+  add_chat(app);
   add_doctor(app);
   add_plan(app);
   CLI::App* inspect = app.add_subcommand("inspect", "Check one part of the engine: a file in, a file out");

@@ -18,6 +18,10 @@ void add_inspect_checkpoint(CLI::App& inspect);
 /// `inspect parse`: what a model's output means (docs/output_parsing.md).
 void add_inspect_parse(CLI::App& inspect);
 
+/// `generate` and `chat`: text in, text out.
+void add_generate(CLI::App& app);
+void add_chat(CLI::App& app);
+
 /// `inspect logits`, `inspect greedy`, `inspect draft`: the model's arithmetic (docs/numerics.md).
 void add_inspect_logits(CLI::App& inspect);
 void add_inspect_greedy(CLI::App& inspect);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "checkpoint/checkpoint.hpp"
 #include "model/model.hpp"
@@ -16,6 +17,10 @@ struct LoadedModel {
   std::filesystem::path directory;
   text::Tokenizer tokenizer;
   model::Model model;
+
+  /// Names the checkpoint for caches: a hash of config, tokenizer and, of every weight file, its header, size
+  /// and time of change.
+  std::string digest() const;
 };
 
 /// Reads tokenizer.json and the checkpoint of `directory` and checks them. Throws InputError naming file and

@@ -1,0 +1,232 @@
+#include "engine/executor.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "engine/request.hpp"
+#include "model/layers.hpp"
+
+namespace thalweg::engine {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+void Step::clear() {
+  plan.clear();
+  sample_count = 0;
+  prompt_task_count = 0;
+  parts.clear();
+  error = nullptr;
+}
+
+SampleTask& Step::add_sample() {
+  if (sample_count == samples.size()) samples.emplace_back();
+  SampleTask& task = samples[sample_count++];
+  task.error.clear();
+  task.has_logprobs = false;
+  return task;
+}
+
+PromptTask& Step::add_prompt_task() {
+  if (prompt_task_count == prompt_tasks.size()) prompt_tasks.emplace_back();
+  return prompt_tasks[prompt_task_count++];
+}
+
+Executor::Executor(backend::Backend& backend)
+    : backend_(backend), scratch_(backend.model().config().vocab_size), thread_([this] { run_commands(); }) {}
+
+Executor::~Executor() {
+  put({});
+  thread_.join();
+}
+
+// Spins shortly: the other side answers within microseconds or after a whole step.
+std::uint64_t Executor::put(const Command& command) {
+  const std::uint64_t ticket = given_.load(std::memory_order_relaxed);
+  if (ticket >= kQueue) finish(ticket - kQueue);
+  queue_[ticket % kQueue] = command;
+  given_.store(ticket + 1, std::memory_order_release);
+  given_.notify_one();
+  return ticket;
+}
+
+void Executor::finish(std::uint64_t ticket) {
+  for (std::uint64_t done = done_.load(std::memory_order_acquire); done <= ticket;
+       done = done_.load(std::memory_order_acquire)) {
+    done_.wait(done, std::memory_order_acquire);
+  }
+}
+
+void Executor::run_commands() {
+  for (std::uint64_t next = 0;; ++next) {
+    while (given_.load(std::memory_order_acquire) <= next) given_.wait(next, std::memory_order_acquire);
+    const Command command = queue_[next % kQueue];
+    if (command.kind == Kind::stop) return;
+    execute(command);
+    done_.store(next + 1, std::memory_order_release);
+    done_.notify_one();
+  }
+}
+
+void Executor::launch(Step& step, const Step* previous) {
+  Command command{.kind = Kind::step, .step = &step, .previous = previous};
+  step.ticket = put(command);
+}
+
+void Executor::wait(const Step& step) {
+  finish(step.ticket);
+}
+
+void Executor::run_step(Step& step, const Step* previous) {
+  const double begin = now();
+  step.gap = last_end_ > 0 ? begin - last_end_ : 0;
+  try {
+    for (std::int32_t& token : step.plan.tokens) {
+      if (token < 0) token = previous->samples[-1 - token].token;
+    }
+    backend_.run(step.plan);
+    sample(step);
+  } catch (...) {
+    step.error = std::current_exception();
+  }
+  last_end_ = now();
+  step.seconds = last_end_ - begin;
+}
+
+void Executor::sample(Step& step) {
+  for (std::size_t i = 0; i < step.prompt_task_count; ++i) {
+    PromptTask& task = step.prompt_tasks[i];
+    raw_logprobs(backend_.logits(task.logits), task.token, task.top, task.result);
+  }
+  for (std::size_t i = 0; i < step.sample_count; ++i) {
+    SampleTask& task = step.samples[i];
+    SamplingState& state = *task.state;
+    const SamplingParams& params = state.sampler.params();
+    const bool counted = params.has_penalties();
+    RowContext context{.position = task.position, .output_length = task.output_length};
+    if (counted) context.counts = &state.counts;
+    task.has_logprobs = params.logprobs.has_value() || params.filtered_logprobs.has_value();
+    try {
+      task.token = state.sampler.sample(backend_.logits(task.logits), context, scratch_,
+                                        task.has_logprobs ? &task.logprobs : nullptr);
+      if (counted) state.counts.append(task.token);
+    } catch (const Error& error) {
+      // One row without a token must not stop the others; any token serves until the scheduler drops the row.
+      task.error = error.what();
+      task.token = 0;
+    }
+  }
+}
+
+cache::Geometry Executor::geometry() const {
+  const model::SlotLayout& slot = backend_.slot_layout();
+  const std::size_t border = slot.window_offsets.empty() ? 0 : backend_.model().border();
+  const std::size_t windows = border * slot.window_ring_bytes;
+  const std::size_t end = slot.window_offsets.size() * slot.window_ring_bytes;
+  return {.block_tokens = model::kPageTokens,
+          .block_bytes = static_cast<std::size_t>(backend_.page_layout().stride),
+          .encoder_bytes = windows + (slot.stride - end),
+          .decoder_bytes = end - windows};
+}
+
+// The encoder section is the first rings and what follows all rings (the compressor rings); the decoder
+// section lies between them.
+void Executor::move_section(std::uint8_t* slot, cache::SlotSection section, std::byte* bytes,
+                            bool out) const {
+  const model::SlotLayout& layout = backend_.slot_layout();
+  const auto first = static_cast<std::size_t>(backend_.model().border() * layout.window_ring_bytes);
+  const auto end = static_cast<std::size_t>(static_cast<std::int64_t>(layout.window_offsets.size()) *
+                                            layout.window_ring_bytes);
+  const auto move = [&](std::size_t offset, std::size_t size) {
+    if (out) {
+      std::memcpy(bytes, slot + offset, size);
+    } else {
+      std::memcpy(slot + offset, bytes, size);
+    }
+    bytes += size;
+  };
+  if (section == cache::SlotSection::decoder) {
+    move(first, end - first);
+    return;
+  }
+  move(0, first);
+  move(end, layout.stride - end);
+}
+
+void Executor::execute(const Command& command) {
+  const auto slot = [&](std::uint32_t id) { return backend_.slot(static_cast<std::int32_t>(id)); };
+  const auto page = [&](std::uint32_t id) { return backend_.page(static_cast<std::int32_t>(id)); };
+  switch (command.kind) {
+    case Kind::step:
+      run_step(*command.step, command.previous);
+      return;
+    case Kind::copy_block:
+      std::ranges::copy(page(command.from), page(command.to).begin());
+      return;
+    case Kind::read_block:
+      std::memcpy(command.bytes, page(command.from).data(), page(command.from).size());
+      return;
+    case Kind::write_block:
+      std::memcpy(page(command.to).data(), command.bytes, page(command.to).size());
+      return;
+    case Kind::copy_slot: {
+      const model::SlotLayout& layout = backend_.slot_layout();
+      const std::int64_t first = backend_.model().border() * layout.window_ring_bytes;
+      const std::int64_t end =
+          static_cast<std::int64_t>(layout.window_offsets.size()) * layout.window_ring_bytes;
+      const auto copy = [&](std::int64_t begin, std::int64_t stop) {
+        std::memcpy(slot(command.to).data() + begin, slot(command.from).data() + begin, stop - begin);
+      };
+      if (command.section == cache::SlotSection::decoder) {
+        copy(first, end);
+      } else {
+        copy(0, first);
+        copy(end, layout.stride);
+      }
+      return;
+    }
+    case Kind::read_slot:
+      move_section(slot(command.from).data(), command.section, command.bytes, true);
+      return;
+    case Kind::write_slot:
+      move_section(slot(command.to).data(), command.section, command.bytes, false);
+      return;
+    case Kind::clear_slot:
+      std::ranges::fill(slot(command.to), std::uint8_t{0});
+      return;
+    case Kind::stop:
+      return;
+  }
+}
+
+void Executor::copy_block(cache::BlockId from, cache::BlockId to) {
+  put({.kind = Kind::copy_block, .from = from, .to = to});
+}
+void Executor::read_block(cache::BlockId block, std::span<std::byte> bytes) {
+  finish(put({.kind = Kind::read_block, .from = block, .bytes = bytes.data()}));
+}
+void Executor::write_block(cache::BlockId block, std::span<const std::byte> bytes) {
+  finish(put({.kind = Kind::write_block, .to = block, .bytes = const_cast<std::byte*>(bytes.data())}));
+}
+void Executor::copy_slot(cache::SlotId from, cache::SlotId to, cache::SlotSection section) {
+  put({.kind = Kind::copy_slot, .from = from, .to = to, .section = section});
+}
+void Executor::read_slot(cache::SlotId slot, cache::SlotSection section, std::span<std::byte> bytes) {
+  finish(put({.kind = Kind::read_slot, .from = slot, .section = section, .bytes = bytes.data()}));
+}
+void Executor::write_slot(cache::SlotId slot, cache::SlotSection section, std::span<const std::byte> bytes) {
+  finish(put({.kind = Kind::write_slot,
+              .to = slot,
+              .section = section,
+              .bytes = const_cast<std::byte*>(bytes.data())}));
+}
+void Executor::clear_slot(cache::SlotId slot) {
+  put({.kind = Kind::clear_slot, .to = slot});
+}
+
+}  // namespace thalweg::engine

@@ -1,0 +1,85 @@
+// The device's thread: runs steps and cache copies in the order they were given, like one stream of a GPU.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <span>
+#include <thread>
+
+#include "backend/backend.hpp"
+#include "cache/device.hpp"
+#include "engine/sampling/sampler.hpp"
+#include "engine/step.hpp"
+
+namespace thalweg::engine {
+
+/// One thread gives commands (the scheduler's), one executes them. The queue is a ring of fixed size: nothing
+/// is allocated and no lock is taken between them.
+class Executor final : public cache::CacheDevice {
+ public:
+  /// `backend` must outlive it.
+  explicit Executor(backend::Backend& backend);
+  ~Executor() override;
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  /// Starts `step`; it belongs to the device until `wait` has returned for it. `previous` resolves its
+  /// references (may be null if there are none).
+  void launch(Step& step, const Step* previous);
+  /// Returns when `step` is done. A failure of the device is in `step.error`.
+  void wait(const Step& step);
+
+  // Cache copies, in order with the steps. Reads and writes return when the bytes are there or taken.
+  void copy_block(cache::BlockId from, cache::BlockId to) override;
+  void read_block(cache::BlockId block, std::span<std::byte> bytes) override;
+  void write_block(cache::BlockId block, std::span<const std::byte> bytes) override;
+  void copy_slot(cache::SlotId from, cache::SlotId to, cache::SlotSection section) override;
+  void read_slot(cache::SlotId slot, cache::SlotSection section, std::span<std::byte> bytes) override;
+  void write_slot(cache::SlotId slot, cache::SlotSection section, std::span<const std::byte> bytes) override;
+  void clear_slot(cache::SlotId slot) override;
+
+  /// Sizes of records as the cache sees them.
+  cache::Geometry geometry() const;
+
+ private:
+  enum class Kind {
+    step,
+    copy_block,
+    read_block,
+    write_block,
+    copy_slot,
+    read_slot,
+    write_slot,
+    clear_slot,
+    stop
+  };
+  struct Command {
+    Kind kind = Kind::stop;
+    Step* step = nullptr;
+    const Step* previous = nullptr;
+    std::uint32_t from = 0;
+    std::uint32_t to = 0;
+    cache::SlotSection section = cache::SlotSection::encoder;
+    std::byte* bytes = nullptr;
+  };
+  static constexpr std::size_t kQueue = 256;
+
+  std::uint64_t put(const Command& command);
+  void finish(std::uint64_t ticket);
+  void run_commands();
+  void execute(const Command& command);
+  void run_step(Step& step, const Step* previous);
+  void sample(Step& step);
+  void move_section(std::uint8_t* slot, cache::SlotSection section, std::byte* bytes, bool out) const;
+
+  backend::Backend& backend_;
+  SamplerScratch scratch_;
+  std::array<Command, kQueue> queue_;
+  std::atomic<std::uint64_t> given_{0};  ///< commands put so far
+  std::atomic<std::uint64_t> done_{0};   ///< commands executed so far
+  double last_end_ = 0;                  ///< when the device was last busy with a step
+  std::thread thread_;
+};
+
+}  // namespace thalweg::engine
