@@ -37,6 +37,18 @@ class HelpFormatter : public CLI::Formatter {
     return entry(make_option_name(option, positional) + make_option_opts(option), make_option_desc(option));
   }
 
+  // CLI11 writes the type of a checked number twice: "UINT:INT in [1 - 8]".
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_opts(option);
+    for (const char* range : {":INT in [", ":UINT in [", ":FLOAT in ["}) {
+      const auto colon = text.find(range);
+      if (colon == std::string::npos) continue;
+      const auto type = text.rfind(' ', colon) + 1;
+      text.erase(type, colon + 1 - type);
+    }
+    return text;
+  }
+
   std::string make_subcommand(const CLI::App* command) const override {
     return entry(command->get_display_name(true), command->get_description());
   }

@@ -38,5 +38,13 @@ TEST(Help, PutsDescriptionsBesideOptionsWhereThereIsRoom) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
+TEST(Help, NamesTheTypeOfACheckedNumberOnce) {
+  CLI::App app;
+  set_help_layout(app);
+  std::size_t size = 0;
+  app.add_option("--size", size, "")->check(CLI::Range(1, 8));
+  EXPECT_NE(app.help().find("--size INT in [1 - 8]"), std::string::npos) << app.help();
+}
+
 }  // namespace
 }  // namespace thalweg::app
