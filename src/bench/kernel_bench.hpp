@@ -31,6 +31,9 @@ struct KernelCase {
 
 std::vector<KernelCase> dense_cases();
 std::vector<KernelCase> moe_cases();
+std::vector<KernelCase> attention_cases();
+std::vector<KernelCase> index_cases();
+std::vector<KernelCase> selection_cases();
 
 /// Best public kernels at a case, microseconds, as measured on an H200 (docs/kernels.md); 0: not measured.
 struct PeerFigures {

@@ -98,7 +98,6 @@ struct Fp4Codec {
     return (x & 4) << 2 | (y & 8) << 2 | (y_other & 2) << 12 | (y_other & 4) << 12;
   }
 
- private:
   // Registers a[0], a[2], ... a[14] of a row. E2M1 bits under bf16's exponent are the value times 2^-126.
   __device__ __forceinline__ static void widen_row(std::uint32_t first, std::uint32_t second,
                                                    std::uint32_t factor, std::uint32_t factor2,

@@ -54,11 +54,12 @@ struct StoreSwiglu {
   __device__ void store(const GemmJob& job, int row, int tile, float gate, float up, int lane) const {
     const float a = fminf(ptx::round_to_bf16(gate), limit);
     const float u = fminf(fmaxf(ptx::round_to_bf16(up), -limit), limit);
-    float value = a / (1.0f + expf(-a)) * u;
+    float weight = 1.0f;
     if (weights != nullptr) {
       const int entry = entry_of[job.row + row];
-      value *= entry < 0 ? 0.0f : weights[entry];
+      weight = entry < 0 ? 0.0f : weights[entry];
     }
+    float value = weight * (a / (1.0f + expf(-a))) * u;
     value = ptx::round_to_bf16(value);
     const std::uint32_t code = fp8_scale_code(largest_of_lanes(fabsf(value), 31));
     const float rounded = round_to_fp8(value, code);

@@ -112,6 +112,15 @@ __device__ __forceinline__ float cluster_load(std::uint32_t address) {
   return value;
 }
 
+__device__ __forceinline__ float4 cluster_load4(std::uint32_t address) {
+  float4 value;
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+               : "r"(address)
+               : "memory");
+  return value;
+}
+
 // Warpgroup matrix instructions: ordering. The products themselves are in wgmma.cuh.
 __device__ __forceinline__ void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -130,6 +139,17 @@ __device__ __forceinline__ void wgmma_wait() {
 __device__ __forceinline__ std::uint64_t row_descriptor(std::uint32_t address, std::uint32_t atom_stride) {
   constexpr std::uint64_t swizzle128 = 1ull << 62;
   return swizzle128 | (static_cast<std::uint64_t>(atom_stride >> 4) << 32) | (1ull << 16) |
+         ((address & 0x3FFFF) >> 4);
+}
+
+/// Descriptor of the same memory read the other way: the 64 values of a row are 64 columns of the operand,
+/// and rows run along its sum. `slice_stride` bytes lie between one 64-column slice and the next; atoms of 8
+/// rows follow each other.
+__device__ __forceinline__ std::uint64_t column_descriptor(std::uint32_t address,
+                                                           std::uint32_t slice_stride) {
+  constexpr std::uint64_t swizzle128 = 1ull << 62;
+  constexpr std::uint64_t atom_stride = 1024 >> 4;
+  return swizzle128 | (atom_stride << 32) | (static_cast<std::uint64_t>(slice_stride >> 4) << 16) |
          ((address & 0x3FFFF) >> 4);
 }
 
