@@ -104,6 +104,12 @@ void add_serving_options(CLI::App& command, engine::EngineOptions& options) {
       ->default_str("exact");
   command.add_option("--replay-keep", options.replay_keep,
                      "Tokens that replay keeps (0: window + 2 x backtracking)");
+  command
+      .add_option_function<std::string>(
+          "--speculate",
+          [&options](const std::string& text) { options.speculation = engine::parse_speculation(text); },
+          "off, fixed:K, dynamic or adaptive; changes speed, never the output")
+      ->default_str("off");
   command.add_option("--sequences", options.sequences, "Sequences running at once")->capture_default_str();
   command.add_option("--batch-tokens", options.batch_tokens, "Rows of one step at most")
       ->capture_default_str();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 #include <utility>
 
@@ -108,7 +109,21 @@ Engine::Engine(const LoadedModel& model, const EngineOptions& options) : model_(
   scheduler_options.lookback = model.model.lookback();
   scheduler_options.block_bytes = cache_config.geometry.block_bytes;
   scheduler_options.slot_bytes = cache_config.geometry.slot_bytes();
-  scheduler_ = std::make_unique<Scheduler>(scheduler_options, *cache_);
+  scheduler_options.context = context_;
+  using Speculation = SpeculationOptions::Kind;
+  if (options.speculation.kind != Speculation::off) {
+    const int block = config.draft.layers > 0 ? config.draft.block_size : 0;
+    if (options.speculation.length > block || block == 0) {
+      throw UsageError(
+          fmt::format("--speculate: expected at most {} drafts (the draft model's block), found {}", block,
+                      speculation_name(options.speculation)));
+    }
+    options_.asynchronous = false;
+    const bool needs_curve = options.speculation.kind != Speculation::fixed;
+    policy_ =
+        make_policy(options.speculation, needs_curve ? measure_steps() : std::vector<StepCostPoint>{}, block);
+  }
+  scheduler_ = std::make_unique<Scheduler>(scheduler_options, *cache_, policy_.get());
   thread_ = std::thread([this] { run(); });
 }
 
@@ -121,12 +136,44 @@ Engine::~Engine() {
   thread_.join();
 }
 
+// Forward time of steps of 1, 2, 4, ... rows, on the reserved page and slot that belong to no sequence.
+std::vector<StepCostPoint> Engine::measure_steps() {
+  std::vector<StepCostPoint> curve;
+  model::StepPlan plan;
+  const int most =
+      std::min(options_.batch_tokens, options_.sequences * (model_.model.config().draft.block_size + 1));
+  for (int rows = 1; rows <= most; rows = rows < most ? std::min(rows * 2, most) : most + 1) {
+    plan.clear();
+    plan.lookback = model_.model.lookback();
+    for (int row = 0; row < rows; ++row) {
+      plan.tokens.push_back(0);
+      plan.image.push_back(0);
+      plan.logit_rows.push_back(row);
+      plan.history.insert(plan.history.end(), static_cast<std::size_t>(plan.lookback), -1);
+      model::StepSequence sequence;
+      sequence.first_row = row;
+      sequence.rows = 1;
+      plan.sequences.push_back(sequence);
+    }
+    plan.blocks.assign(1, 0);
+    double best = std::numeric_limits<double>::infinity();
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      const auto begin = Clock::now();
+      backend_->run(plan);
+      best = std::min(best, seconds_since(begin));
+    }
+    curve.push_back({rows, best * 1000});
+  }
+  return curve;
+}
+
 std::string Engine::describe() const {
   const std::string mode = options_.mode == cache::ReuseMode::exact
                                ? "exact"
                                : fmt::format("replay of the last {} tokens (approximate)", replay_keep_);
-  return fmt::format("{}; mode {}, context {}, {} sequences, {} rows a step, {}", backend_->describe(), mode,
-                     context_, options_.sequences, options_.batch_tokens,
+  return fmt::format("{}; mode {}, speculation {}, context {}, {} sequences, {} rows a step, {}",
+                     backend_->describe(), mode, speculation_name(options_.speculation), context_,
+                     options_.sequences, options_.batch_tokens,
                      options_.asynchronous ? "asynchronous" : "synchronous");
 }
 
@@ -363,32 +410,58 @@ void Engine::process(Step& step) {
     }
     if (part.sample < 0) continue;
     sequence.pending = 0;
-    take_token(sequence, step.samples[part.sample]);
+    take_tokens(sequence, part, step.samples[part.sample]);
+  }
+  counted_.draft_seconds += step.draft_seconds;
+  if (policy_ != nullptr) {
+    policy_->observe_step(static_cast<int>(step.plan.tokens.size()), step.drafted,
+                          step.seconds - step.draft_seconds, step.draft_seconds);
   }
   counted_.host_seconds += seconds_since(begin);
 }
 
-void Engine::take_token(Sequence& sequence, SampleTask& task) {
-  Event event;
-  if (!task.error.empty()) {
-    event.error = task.error;
-    end_answer(sequence, Finish::failed, event);
-    return;
+void Engine::take_tokens(Sequence& sequence, const StepPart& part, SampleTask& task) {
+  const auto verified = static_cast<int>(task.drafts.size());
+  if (verified > 0) {
+    const int accepted = static_cast<int>(task.tokens.size()) - 1;
+    counted_.drafts_verified += static_cast<std::uint64_t>(verified);
+    counted_.drafts_accepted += static_cast<std::uint64_t>(accepted);
+    policy_->observe_drafts({sequence.confidences, verified, accepted});
+    // The rows of wrong drafts are as if they had never been: their positions are computed again.
+    sequence.computed = part.first_position + 1 + accepted;
   }
-  sequence.tokens.push_back(task.token);
-  event.token = task.token;
-  if (task.has_logprobs) event.logprobs = &task.logprobs;
+  sequence.drafts.assign(task.next_drafts.begin(), task.next_drafts.end());
+  sequence.confidences.assign(task.next_confidences.begin(), task.next_confidences.end());
+  if (!task.error.empty()) task.tokens.pop_back();
+  for (std::size_t i = 0; i < task.tokens.size(); ++i) {
+    if (take_token(sequence, task.tokens[i], task.has_logprobs ? &task.logprobs[i] : nullptr)) return;
+  }
+  if (task.error.empty()) return;
+  Event event;
+  event.error = task.error;
+  end_answer(sequence, Finish::failed, event);
+}
+
+// True: the answer has ended.
+bool Engine::take_token(Sequence& sequence, std::int32_t token, const OutputLogprobs* logprobs) {
+  Event event;
+  sequence.tokens.push_back(token);
+  event.token = token;
+  event.logprobs = logprobs;
   const bool first = sequence.produced() == 1;
   if (first && sequence.choice == 0 && sequence.active->request.sampling.prompt_logprobs) {
     event.prompt_logprobs = &sequence.active->prompt_logprobs;
   }
-  if (const std::optional<Finish> finish = ending(sequence, task.token, event)) {
+  if (const std::optional<Finish> finish = ending(sequence, token, event)) {
     end_answer(sequence, *finish, event);
-    return;
+    return true;
   }
   event.request = sequence.active->id;
   event.choice = sequence.choice;
+  event.usage = sequence.active->usage;
+  event.usage.prompt_tokens = sequence.prompt_length;
   sequence.active->sink(event);
+  return false;
 }
 
 // The rules that end an answer, in this order: end of sequence and stop tokens, stop strings, length.

@@ -19,6 +19,7 @@
 #include "engine/loaded_model.hpp"
 #include "engine/request.hpp"
 #include "engine/scheduler.hpp"
+#include "engine/speculation/policy.hpp"
 
 namespace thalweg::engine {
 
@@ -37,7 +38,8 @@ struct EngineOptions {
   std::size_t host_cache_bytes = std::size_t{256} << 20;
   std::filesystem::path disk_cache;  ///< empty: none
   std::size_t disk_cache_bytes = std::size_t{1} << 30;
-  bool asynchronous = true;  ///< plan the next step while the device computes this one
+  SpeculationOptions speculation;  ///< anything but off: steps are planned one after another
+  bool asynchronous = true;        ///< plan the next step while the device computes this one
 };
 
 /// Counted since the start. In every snapshot: admitted = waiting + running + finished + aborted, and of the
@@ -56,6 +58,9 @@ struct EngineStatistics {
   std::uint64_t output_tokens = 0;
   std::uint64_t steps = 0;
   std::uint64_t rows = 0;
+  std::uint64_t drafts_verified = 0;
+  std::uint64_t drafts_accepted = 0;
+  double draft_seconds = 0;   ///< of the device, drafting
   double device_seconds = 0;  ///< steps on the device
   double gap_seconds = 0;     ///< between steps while there was work
   double host_seconds = 0;    ///< planning and handling of results
@@ -106,7 +111,9 @@ class Engine {
   void check_deadlines();
   void fail_first();
   void process(Step& step);
-  void take_token(Sequence& sequence, SampleTask& task);
+  void take_tokens(Sequence& sequence, const StepPart& part, SampleTask& task);
+  bool take_token(Sequence& sequence, std::int32_t token, const OutputLogprobs* logprobs);
+  std::vector<StepCostPoint> measure_steps();
   std::optional<Finish> ending(Sequence& sequence, std::int32_t token, Event& event);
   void end_answer(Sequence& sequence, Finish finish, Event& event);
   void publish_statistics();
@@ -120,6 +127,7 @@ class Engine {
   std::int64_t replay_keep_ = 0;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<cache::PrefixCache> cache_;
+  std::unique_ptr<SpeculationPolicy> policy_;
   std::unique_ptr<Scheduler> scheduler_;
 
   // Shared with callers.

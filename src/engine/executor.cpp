@@ -16,29 +16,8 @@ double now() {
 
 }  // namespace
 
-void Step::clear() {
-  plan.clear();
-  sample_count = 0;
-  prompt_task_count = 0;
-  parts.clear();
-  error = nullptr;
-}
-
-SampleTask& Step::add_sample() {
-  if (sample_count == samples.size()) samples.emplace_back();
-  SampleTask& task = samples[sample_count++];
-  task.error.clear();
-  task.has_logprobs = false;
-  return task;
-}
-
-PromptTask& Step::add_prompt_task() {
-  if (prompt_task_count == prompt_tasks.size()) prompt_tasks.emplace_back();
-  return prompt_tasks[prompt_task_count++];
-}
-
 Executor::Executor(backend::Backend& backend)
-    : backend_(backend), scratch_(backend.model().config().vocab_size), thread_([this] { run_commands(); }) {}
+    : backend_(backend), drawer_(backend), thread_([this] { run_commands(); }) {}
 
 Executor::~Executor() {
   put({});
@@ -87,40 +66,15 @@ void Executor::run_step(Step& step, const Step* previous) {
   step.gap = last_end_ > 0 ? begin - last_end_ : 0;
   try {
     for (std::int32_t& token : step.plan.tokens) {
-      if (token < 0) token = previous->samples[-1 - token].token;
+      if (token < 0) token = previous->samples[-1 - token].tokens.back();
     }
     backend_.run(step.plan);
-    sample(step);
+    drawer_.draw(step);
   } catch (...) {
     step.error = std::current_exception();
   }
   last_end_ = now();
   step.seconds = last_end_ - begin;
-}
-
-void Executor::sample(Step& step) {
-  for (std::size_t i = 0; i < step.prompt_task_count; ++i) {
-    PromptTask& task = step.prompt_tasks[i];
-    raw_logprobs(backend_.logits(task.logits), task.token, task.top, task.result);
-  }
-  for (std::size_t i = 0; i < step.sample_count; ++i) {
-    SampleTask& task = step.samples[i];
-    SamplingState& state = *task.state;
-    const SamplingParams& params = state.sampler.params();
-    const bool counted = params.has_penalties();
-    RowContext context{.position = task.position, .output_length = task.output_length};
-    if (counted) context.counts = &state.counts;
-    task.has_logprobs = params.logprobs.has_value() || params.filtered_logprobs.has_value();
-    try {
-      task.token = state.sampler.sample(backend_.logits(task.logits), context, scratch_,
-                                        task.has_logprobs ? &task.logprobs : nullptr);
-      if (counted) state.counts.append(task.token);
-    } catch (const Error& error) {
-      // One row without a token must not stop the others; any token serves until the scheduler drops the row.
-      task.error = error.what();
-      task.token = 0;
-    }
-  }
 }
 
 cache::Geometry Executor::geometry() const {

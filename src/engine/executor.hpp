@@ -9,8 +9,8 @@
 
 #include "backend/backend.hpp"
 #include "cache/device.hpp"
-#include "engine/sampling/sampler.hpp"
 #include "engine/step.hpp"
+#include "engine/token_drawer.hpp"
 
 namespace thalweg::engine {
 
@@ -70,11 +70,10 @@ class Executor final : public cache::CacheDevice {
   void run_commands();
   void execute(const Command& command);
   void run_step(Step& step, const Step* previous);
-  void sample(Step& step);
   void move_section(std::uint8_t* slot, cache::SlotSection section, std::byte* bytes, bool out) const;
 
   backend::Backend& backend_;
-  SamplerScratch scratch_;
+  TokenDrawer drawer_;
   std::array<Command, kQueue> queue_;
   std::atomic<std::uint64_t> given_{0};  ///< commands put so far
   std::atomic<std::uint64_t> done_{0};   ///< commands executed so far

@@ -62,7 +62,7 @@ struct Event {
   std::optional<Finish> finish;
   std::string stop_string;  ///< the stop string that ended the answer
   std::string error;
-  Usage usage;  ///< with `finish`
+  Usage usage;  ///< of the prompt with every event; `output_tokens` with `finish`
 };
 
 /// Receives the events of a request, in order, on the engine's thread: it must not block.

@@ -37,6 +37,7 @@ bool Scheduler::plan(Step& step) {
   }
   std::sort(line_.begin(), line_.end(),
             [](const Sequence* a, const Sequence* b) { return goes_before(*a, *b); });
+  choose_drafts();
   std::int32_t budget = options_.batch_tokens - running_;
   bool door_open = true;
   for (std::size_t i = 0; i < line_.size(); ++i) {
@@ -97,8 +98,42 @@ bool Scheduler::admit(Sequence& sequence) {
   return true;
 }
 
+// Asks the policy about the sequences that are at their newest token.
+void Scheduler::choose_drafts() {
+  for (Sequence* sequence : line_) {
+    sequence->verify = 0;
+    sequence->draft_next = policy_ != nullptr;  // after a prompt
+  }
+  if (policy_ == nullptr) return;
+  views_.clear();
+  int other_rows = 0;
+  for (Sequence* sequence : line_) {
+    if (sequence->stage != Sequence::Stage::running) continue;
+    if (sequence->rows_left() != 1) {
+      other_rows += static_cast<int>(std::min<std::int64_t>(sequence->rows_left(), options_.batch_tokens));
+      continue;
+    }
+    // Neither beyond the answer's end nor beyond the context: the row of every draft takes a position.
+    const std::int64_t limit = std::min({static_cast<std::int64_t>(sequence->drafts.size()),
+                                         sequence->active->max_length - sequence->length() - 1,
+                                         options_.context - sequence->length()});
+    views_.push_back(
+        {sequence->id, sequence->confidences, static_cast<int>(std::max<std::int64_t>(0, limit))});
+  }
+  other_rows = std::min(other_rows, options_.batch_tokens);
+  policy_->choose(views_, other_rows);
+  std::size_t view = 0;
+  for (Sequence* sequence : line_) {
+    if (sequence->stage != Sequence::Stage::running || sequence->rows_left() != 1) continue;
+    sequence->verify = views_[view].verify;
+    sequence->draft_next = views_[view].draft_next;
+    ++view;
+  }
+}
+
 // Rows of a prompt chunk end where prompts can resume later.
 std::int32_t Scheduler::chunk_of(const Sequence& sequence, std::int32_t budget) const {
+  if (sequence.verify > 0 && sequence.verify < budget) return 1 + sequence.verify;
   const std::int64_t boundary = (sequence.computed / options_.snapshot_every + 1) * options_.snapshot_every;
   return static_cast<std::int32_t>(
       std::min({sequence.rows_left(), std::int64_t{budget}, boundary - sequence.computed}));
@@ -154,6 +189,8 @@ void Scheduler::preempt(Sequence& victim) {
     stop_running(victim);
     victim.computed = 0;
   }
+  victim.drafts.clear();
+  victim.confidences.clear();
   victim.stage = Sequence::Stage::waiting;
 }
 
@@ -172,7 +209,12 @@ void Scheduler::add_rows(Sequence& sequence, std::int32_t rows, Step& step) {
     plan.blocks.push_back(static_cast<std::int32_t>(block));
   const auto known = static_cast<std::int64_t>(sequence.tokens.size());
   for (std::int64_t position = sequence.computed; position < sequence.computed + rows; ++position) {
-    plan.tokens.push_back(position < known ? sequence.tokens[position] : -1 - sequence.pending_sample);
+    if (position < known) {
+      plan.tokens.push_back(sequence.tokens[position]);
+    } else {
+      plan.tokens.push_back(sequence.pending > 0 ? -1 - sequence.pending_sample
+                                                 : sequence.drafts[position - known]);
+    }
     plan.image.push_back(0);
   }
   for (std::int64_t back = 1; back <= options_.lookback; ++back) {
@@ -180,11 +222,11 @@ void Scheduler::add_rows(Sequence& sequence, std::int32_t rows, Step& step) {
     plan.history.push_back(position >= 0 ? sequence.tokens[position] : -1);
   }
   plan.sequences.push_back(part);
-  step.parts.push_back({&sequence, rows, -1});
+  step.parts.push_back({&sequence, sequence.computed, rows, -1});
   sequence.in_step = true;
   ++sequence.in_flight;
   add_prompt_tasks(sequence, rows, step);
-  if (sequence.computed + rows == sequence.length()) add_sample(sequence, step);
+  if (sequence.computed + rows >= sequence.length()) add_sample(sequence, step);
 }
 
 void Scheduler::add_prompt_tasks(Sequence& sequence, std::int32_t rows, Step& step) {
@@ -204,14 +246,21 @@ void Scheduler::add_prompt_tasks(Sequence& sequence, std::int32_t rows, Step& st
   }
 }
 
-// The newest token's row: draws the next token.
+// The newest token's row and those of the drafts after it: draws the next tokens.
 void Scheduler::add_sample(Sequence& sequence, Step& step) {
   SampleTask& task = step.add_sample();
   task.state = sequence.sampling;
   task.logits = step.plan.logit_rows.size();
   task.position = sequence.length();
   task.output_length = sequence.produced();
-  step.plan.logit_rows.push_back(static_cast<std::int32_t>(step.plan.tokens.size()) - 1);
+  const std::int64_t drafts = sequence.computed + step.parts.back().rows - sequence.length();
+  task.drafts.assign(sequence.drafts.begin(), sequence.drafts.begin() + drafts);
+  task.draft_next = sequence.draft_next;
+  task.slot = static_cast<std::int32_t>(sequence.place.slot());
+  task.floor = sequence.active->decoder_floor;
+  const auto end = static_cast<std::int32_t>(step.plan.tokens.size());
+  for (auto row = static_cast<std::int32_t>(end - 1 - drafts); row < end; ++row)
+    step.plan.logit_rows.push_back(row);
   step.parts.back().sample = static_cast<std::int32_t>(step.sample_count) - 1;
 }
 

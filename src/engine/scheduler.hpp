@@ -16,6 +16,7 @@
 
 #include "cache/prefix_cache.hpp"
 #include "engine/sequence.hpp"
+#include "engine/speculation/policy.hpp"
 #include "engine/step.hpp"
 
 namespace thalweg::engine {
@@ -28,6 +29,7 @@ struct SchedulerOptions {
   std::int32_t snapshot_every =
       512;                    ///< prompts can later resume at multiples of this; a multiple of the block size
   std::int32_t lookback = 0;  ///< tokens of history a step carries
+  std::int64_t context = 0;   ///< positions of a sequence at most
   std::size_t block_bytes = 0;  ///< what saving a sequence moves: for each of its blocks,
   std::size_t slot_bytes = 0;   ///< and once
 };
@@ -41,7 +43,9 @@ struct SchedulerStatistics {
 /// Owns the sequences. One thread.
 class Scheduler {
  public:
-  Scheduler(const SchedulerOptions& options, cache::PrefixCache& cache) : options_(options), cache_(cache) {}
+  /// `policy` may be null: no speculation. With one, a step must be processed before the next is planned.
+  Scheduler(const SchedulerOptions& options, cache::PrefixCache& cache, SpeculationPolicy* policy)
+      : options_(options), cache_(cache), policy_(policy) {}
 
   void add(std::unique_ptr<Sequence> sequence);
   /// Fills `step` with the next rows. False: nothing can or need be run now.
@@ -69,11 +73,14 @@ class Scheduler {
   void add_rows(Sequence& sequence, std::int32_t rows, Step& step);
   void add_sample(Sequence& sequence, Step& step);
   bool cheaper_to_save(const Sequence& sequence) const;
+  void choose_drafts();
   void add_prompt_tasks(Sequence& sequence, std::int32_t rows, Step& step);
   void stop_running(Sequence& sequence);
 
   SchedulerOptions options_;
   cache::PrefixCache& cache_;
+  SpeculationPolicy* policy_;
+  std::vector<DraftView> views_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::vector<Sequence*> line_;  // of the step being planned
   std::int32_t running_ = 0;

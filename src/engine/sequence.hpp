@@ -45,11 +45,15 @@ struct Sequence {
 
   std::vector<std::int32_t> tokens;  ///< prompt, then the produced tokens whose values are known
   std::int64_t prompt_length = 0;
-  std::int64_t computed = 0;        ///< positions whose rows have been launched
-  std::int32_t pending = 0;         ///< 1: one more token is being drawn by a launched step
-  std::int32_t pending_sample = 0;  ///< its sample index there
-  std::int32_t in_flight = 0;       ///< launched steps with rows of this sequence
-  bool in_step = false;             ///< has rows in the step being planned
+  std::int64_t computed = 0;         ///< positions whose rows have been launched
+  std::int32_t pending = 0;          ///< 1: one more token is being drawn by a launched step
+  std::int32_t pending_sample = 0;   ///< its sample index there
+  std::int32_t in_flight = 0;        ///< launched steps with rows of this sequence
+  std::vector<std::int32_t> drafts;  ///< proposed for the positions after the newest token
+  std::vector<float> confidences;    ///< of the drafts
+  std::int32_t verify = 0;           ///< drafts that the step being planned verifies
+  bool draft_next = false;           ///< and whether a block is drafted after it
+  bool in_step = false;              ///< has rows in the step being planned
 
   cache::Sequence place;
   std::optional<cache::SavedSequence> saved;

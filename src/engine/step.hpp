@@ -26,22 +26,30 @@ struct Sequence;
 /// The rows of one sequence in a step.
 struct StepPart {
   Sequence* sequence = nullptr;
+  std::int64_t first_position = 0;
   std::int32_t rows = 0;
   std::int32_t sample = -1;  ///< its sample, or -1: its last row is not the newest token yet
 };
 
-/// One token to draw in a step.
+/// The next tokens of one sequence: one, and with verified drafts one more for every draft that turns out
+/// right.
 struct SampleTask {
   std::shared_ptr<SamplingState> state;
-  std::size_t logits = 0;          ///< index among the plan's logit rows
-  std::int64_t position = 0;       ///< of the token drawn
-  std::int64_t output_length = 0;  ///< output tokens before it
+  std::size_t logits = 0;            ///< of the newest token's row; those of the drafts' rows follow
+  std::int64_t position = 0;         ///< of the first token drawn
+  std::int64_t output_length = 0;    ///< output tokens before it
+  std::vector<std::int32_t> drafts;  ///< verified: the tokens of the rows after the first
+  bool draft_next = false;           ///< draft a block after the tokens drawn
+  std::int32_t slot = 0;             ///< for drafting: where the windows are,
+  std::int64_t floor = 0;            ///< and from which position on
 
   // Results.
-  std::int32_t token = 0;
+  std::vector<std::int32_t> tokens;  ///< drawn; at least one unless there is an error
   bool has_logprobs = false;
-  OutputLogprobs logprobs;
-  std::string error;  ///< not empty: no token could be drawn
+  std::vector<OutputLogprobs> logprobs;  ///< one for every token; may be longer
+  std::vector<std::int32_t> next_drafts;
+  std::vector<float> next_confidences;  ///< of every draft, given that the ones before it are right
+  std::string error;                    ///< not empty: no further token could be drawn
 };
 
 /// Log-probability of a prompt token, from the logits of the row before it.
@@ -61,12 +69,14 @@ struct Step {
   std::size_t sample_count = 0;
   std::vector<PromptTask> prompt_tasks;
   std::size_t prompt_task_count = 0;
-  std::vector<StepPart> parts;  ///< in the order of the plan's sequences; forked answers follow without rows
+  std::vector<StepPart> parts;  ///< in the order of the plan's sequences
   std::uint64_t ticket = 0;     ///< of the device's queue
 
   // Results.
-  double seconds = 0;  ///< device time
-  double gap = 0;      ///< time the device waited before it
+  double seconds = 0;        ///< device time, drafting included
+  double draft_seconds = 0;  ///< of which drafting
+  std::int32_t drafted = 0;  ///< sequences that drafted
+  double gap = 0;            ///< time the device waited before it
   std::exception_ptr error;
 
   void clear();

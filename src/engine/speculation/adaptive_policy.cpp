@@ -1,0 +1,129 @@
+#include "engine/speculation/adaptive_policy.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace thalweg::engine {
+namespace {
+
+constexpr double kSmoothing = 0.05;       // weight of the newest measurement in a running mean
+constexpr std::int64_t kProbeEvery = 32;  // steps without drafts between tries
+constexpr std::int64_t kProbeLength = 4;  // steps of a try
+
+void blend(double& mean, double value) {
+  mean += kSmoothing * (value - mean);
+}
+
+}  // namespace
+
+std::size_t ConfidenceCalibration::bin_of(float confidence) {
+  return std::min(kBins - 1, static_cast<std::size_t>(std::clamp(confidence, 0.0F, 1.0F) * kBins));
+}
+
+float ConfidenceCalibration::rate(float confidence) const {
+  const std::size_t bin = bin_of(confidence);
+  return static_cast<float>((accepted_[bin] + kPrior * confidence) / (seen_[bin] + kPrior));
+}
+
+void ConfidenceCalibration::observe(float confidence, bool accepted) {
+  const std::size_t bin = bin_of(confidence);
+  const double keep = 1 - 1 / kMemory;
+  seen_[bin] = seen_[bin] * keep + 1;
+  accepted_[bin] = accepted_[bin] * keep + (accepted ? 1 : 0);
+}
+
+AdaptivePolicy::AdaptivePolicy(std::vector<StepCostPoint> curve, int block)
+    : curve_(std::move(curve)), block_(block), block_gain_(block / 2.0), block_rows_(block / 2.0) {}
+
+// Between the measured sizes the time is interpolated; beyond them it grows as at the end.
+double AdaptivePolicy::forward_seconds(int rows) const {
+  if (curve_.empty()) return correction_ * rows;
+  const auto above =
+      std::find_if(curve_.begin(), curve_.end(), [&](const StepCostPoint& p) { return p.rows >= rows; });
+  const auto high = above == curve_.end() ? curve_.end() - 1 : above;
+  if (high == curve_.begin() || (above != curve_.end() && above->rows == rows))
+    return correction_ * high->ms / 1000;
+  const auto low = high - 1;
+  const double slope = (high->ms - low->ms) / (high->rows - low->rows);
+  return correction_ * (low->ms + slope * (rows - low->rows)) / 1000;
+}
+
+// The number of verified rows with the most expected tokens per second; returns it after marking `verify`.
+int AdaptivePolicy::choose_rows(std::span<DraftView> sequences, int other_rows) {
+  candidates_.clear();
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    const DraftView& view = sequences[i];
+    double product = 1;
+    for (int j = 0; j < std::min(view.limit, static_cast<int>(view.confidences.size())); ++j) {
+      product *= calibration_.rate(view.confidences[j]);
+      candidates_.push_back({product, static_cast<std::uint32_t>(i)});
+    }
+  }
+  // Products of one sequence do not rise, so the best ones are always the first drafts of their sequences.
+  std::stable_sort(candidates_.begin(), candidates_.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.rate > b.rate; });
+  const int base = static_cast<int>(sequences.size()) + other_rows;
+  const double drafting = draft_seconds(static_cast<int>(sequences.size()));
+  double expected = static_cast<double>(sequences.size());
+  double best = expected / (forward_seconds(base) + drafting);
+  std::size_t chosen = 0;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    expected += candidates_[i].rate;
+    const double value = expected / (forward_seconds(base + static_cast<int>(i) + 1) + drafting);
+    if (value > best) {
+      best = value;
+      chosen = i + 1;
+    }
+  }
+  for (std::size_t i = 0; i < chosen; ++i) ++sequences[candidates_[i].sequence].verify;
+  return static_cast<int>(chosen);
+}
+
+// Whether a block for each of so many sequences brings more tokens per second than none.
+bool AdaptivePolicy::drafting_pays(int sequences, int other_rows) const {
+  const double n = sequences;
+  const double without = n / forward_seconds(sequences + other_rows);
+  const int rows = sequences + other_rows + static_cast<int>(std::lround(n * block_rows_));
+  const double with = n * (1 + block_gain_) / (forward_seconds(rows) + draft_seconds(sequences));
+  return with > without;
+}
+
+void AdaptivePolicy::choose(std::span<DraftView> sequences, int other_rows) {
+  if (sequences.empty()) return;
+  ++steps_;
+  const int chosen = choose_rows(sequences, other_rows);
+  bool any_draft = false;
+  for (const DraftView& view : sequences) any_draft = any_draft || !view.confidences.empty();
+  if (any_draft) blend(block_rows_, static_cast<double>(chosen) / static_cast<double>(sequences.size()));
+  const bool pays = !learned_draft_ || drafting_pays(static_cast<int>(sequences.size()), other_rows);
+  if (pays) probe_at_ = steps_ + kProbeEvery;
+  // Traffic changes: without drafts nothing would ever be learned of them again.
+  const bool probe = steps_ >= probe_at_;
+  if (probe && steps_ >= probe_at_ + kProbeLength) probe_at_ = steps_ + kProbeEvery;
+  for (DraftView& view : sequences) view.draft_next = pays || probe;
+}
+
+void AdaptivePolicy::observe_step(int rows, int drafted, double forward, double drafting) {
+  const double predicted = forward_seconds(rows) / correction_;
+  if (predicted > 0) blend(correction_, std::clamp(forward / predicted, 0.1, 10.0));
+  if (drafted == 0) return;
+  // A pass costs about the same for one sequence or several; what it adds for each shows as they vary.
+  if (!learned_draft_) {
+    draft_base_ = drafting / 2;
+    draft_each_ = drafting / 2 / drafted;
+    learned_draft_ = true;
+    return;
+  }
+  const double error = drafting - draft_seconds(drafted);
+  draft_base_ = std::max(0.0, draft_base_ + kSmoothing * error / 2);
+  draft_each_ = std::max(0.0, draft_each_ + kSmoothing * error / 2 / drafted);
+}
+
+void AdaptivePolicy::observe_drafts(const DraftOutcome& outcome) {
+  for (int j = 0; j < outcome.verified && j <= outcome.accepted; ++j) {
+    calibration_.observe(outcome.confidences[j], j < outcome.accepted);
+  }
+  blend(block_gain_, outcome.accepted);
+}
+
+}  // namespace thalweg::engine

@@ -1,0 +1,98 @@
+#include "engine/token_drawer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/error.hpp"
+
+namespace thalweg::engine {
+
+TokenDrawer::TokenDrawer(backend::Backend& backend)
+    : backend_(backend), scratch_(backend.model().config().vocab_size) {}
+
+void TokenDrawer::draw(Step& step) {
+  for (std::size_t i = 0; i < step.prompt_task_count; ++i) {
+    PromptTask& task = step.prompt_tasks[i];
+    raw_logprobs(backend_.logits(task.logits), task.token, task.top, task.result);
+  }
+  for (std::size_t i = 0; i < step.sample_count; ++i) verify(step.samples[i]);
+  const auto begin = std::chrono::steady_clock::now();
+  draft(step);
+  if (step.drafted > 0) {
+    step.draft_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+}
+
+// Draws the token of every row until one differs from the draft that the next row was computed with.
+void TokenDrawer::verify(SampleTask& task) {
+  SamplingState& state = *task.state;
+  const SamplingParams& params = state.sampler.params();
+  const bool counted = params.has_penalties();
+  task.has_logprobs = params.logprobs.has_value() || params.filtered_logprobs.has_value();
+  if (task.has_logprobs && task.logprobs.size() <= task.drafts.size())
+    task.logprobs.resize(task.drafts.size() + 1);
+  try {
+    for (std::size_t row = 0; row <= task.drafts.size(); ++row) {
+      const auto offset = static_cast<std::int64_t>(row);
+      RowContext context{.position = task.position + offset, .output_length = task.output_length + offset};
+      if (counted) context.counts = &state.counts;
+      const std::int32_t token = state.sampler.sample(backend_.logits(task.logits + row), context, scratch_,
+                                                      task.has_logprobs ? &task.logprobs[row] : nullptr);
+      if (counted) state.counts.append(token);
+      task.tokens.push_back(token);
+      if (row < task.drafts.size() && token != task.drafts[row]) break;
+    }
+  } catch (const Error& error) {
+    // One row without a token must not stop the others; any token serves until the scheduler drops the row.
+    task.error = error.what();
+    task.tokens.push_back(0);
+  }
+}
+
+void TokenDrawer::draft(Step& step) {
+  sequences_.clear();
+  drafting_.clear();
+  for (std::size_t i = 0; i < step.sample_count; ++i) {
+    SampleTask& task = step.samples[i];
+    if (!task.draft_next || !task.error.empty()) continue;
+    const auto last = task.position + static_cast<std::int64_t>(task.tokens.size()) - 1;
+    sequences_.push_back({task.slot, task.tokens.back(), last, task.floor});
+    drafting_.push_back(&task);
+  }
+  step.drafted = static_cast<std::int32_t>(drafting_.size());
+  if (drafting_.empty()) return;
+  const backend::DraftResult result =
+      backend_.draft(sequences_, [this](std::int32_t sequence, int position, std::span<const float> logits) {
+        return draft_token(*drafting_[sequence], position, logits);
+      });
+  const std::size_t block = result.tokens.size() / drafting_.size();
+  for (std::size_t s = 0; s < drafting_.size(); ++s) {
+    SampleTask& task = *drafting_[s];
+    if (task.state->sampler.params().has_penalties()) task.state->counts.rollback(block);
+    for (std::size_t i = s * block; i < (s + 1) * block; ++i) {
+      const float logit = std::clamp(result.confidence_logits[i], -60.0F, 60.0F);
+      task.next_drafts.push_back(result.tokens[i]);
+      task.next_confidences.push_back(1.0F / (1.0F + std::exp(-logit)));
+    }
+  }
+}
+
+// A draft is drawn as the target's token at its position would be, from the draft model's logits.
+std::int32_t TokenDrawer::draft_token(SampleTask& task, int step, std::span<const float> logits) {
+  SamplingState& state = *task.state;
+  const auto offset = static_cast<std::int64_t>(task.tokens.size()) + step;
+  RowContext context{.position = task.position + offset, .output_length = task.output_length + offset};
+  const bool counted = state.sampler.params().has_penalties();
+  if (counted) context.counts = &state.counts;
+  std::int32_t token = 0;
+  try {
+    token = state.sampler.sample(logits, context, scratch_);
+  } catch (const NoTokenAllowed&) {
+    // Whatever is drafted here cannot be accepted.
+  }
+  if (counted) state.counts.append(token);
+  return token;
+}
+
+}  // namespace thalweg::engine
