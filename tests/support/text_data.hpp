@@ -4,6 +4,7 @@
 #include <zstd.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "base/error.hpp"
@@ -18,9 +19,12 @@ inline std::filesystem::path api_data(const std::string& name) {
   return std::filesystem::path(THALWEG_SOURCE_DIR) / "tests/data/api" / name;
 }
 
-/// A case file of tests/data/api, parsed.
-inline Json api_cases(const std::string& name) {
-  return parse_json(read_text_file(api_data(name)), name);
+/// A case file of tests/data/api, parsed; kept until the program ends.
+inline const Json& api_cases(const std::string& name) {
+  static std::map<std::string, Json> files;
+  const auto known = files.find(name);
+  if (known != files.end()) return known->second;
+  return files.emplace(name, parse_json(read_text_file(api_data(name)), name)).first->second;
 }
 
 /// The content of a file that is one zstd frame of known size.

@@ -45,7 +45,9 @@ rc::Gen<Ids> random_ids() {
 }
 
 TEST(Detokenizer, GivesTheGoldenPieces) {
-  for (const Json& c : api_cases("tokenize.json")["decode_stream"]) {
+  const Json& cases = api_cases("tokenize.json").at("decode_stream");
+  ASSERT_EQ(cases.size(), 22u);
+  for (const Json& c : cases) {
     const auto pieces = pieces_of(c["ids"].get<Ids>());
     EXPECT_EQ(pieces, c["pieces"].get<std::vector<std::string>>());
     EXPECT_EQ(joined(pieces), c["text"].get<std::string>());

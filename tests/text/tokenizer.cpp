@@ -36,6 +36,7 @@ std::string digest(const Ids& ids) {
 }
 
 void expect_encodes(const Json& cases) {
+  ASSERT_FALSE(cases.empty());
   for (const Json& c : cases) {
     const auto text = c["text"].get<std::string>();
     SCOPED_TRACE(c.contains("name") ? c["name"].get<std::string>() : text);
@@ -49,6 +50,7 @@ void expect_encodes(const Json& cases) {
 }
 
 void expect_encodes_long(const Json& cases) {
+  ASSERT_FALSE(cases.empty());
   for (const Json& c : cases) {
     SCOPED_TRACE(c["name"].get<std::string>());
     const std::string text = joined_parts(c["parts"]);
@@ -66,6 +68,7 @@ void expect_encodes_long(const Json& cases) {
 }
 
 void expect_decodes(const Json& cases) {
+  ASSERT_FALSE(cases.empty());
   for (const Json& c : cases)
     EXPECT_EQ(released_tokenizer().decode(ids_of(c["ids"])), c["text"].get<std::string>());
 }
@@ -110,7 +113,7 @@ TEST(Tokenizer, EncodesTheSameWhereMergesAreStringsOrPairs) {
     merge = merge[0].get<std::string>() + " " + merge[1].get<std::string>();
   }
   const Tokenizer from_strings = Tokenizer::parse(to_text(document), "strings");
-  for (const Json& c : api_cases("tokenize.json")["encode"]) {
+  for (const Json& c : api_cases("tokenize.json").at("encode")) {
     const auto text = c["text"].get<std::string>();
     EXPECT_EQ(from_pairs.encode(text), from_strings.encode(text));
     EXPECT_EQ(from_pairs.decode(from_pairs.encode(text)), text);
