@@ -60,7 +60,9 @@ class CommandConfig : public CLI::Config {
       fail(fmt::format("\"{}\" takes {}", setting.key,
                        flag ? "true or false" : "text or a number, not true or false"));
     }
-    if (setting.array && option->get_expected_max() == 1) {
+    const bool repeats = option->get_expected_max() > 1 ||
+                         option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+    if (setting.array && !repeats) {
       fail(fmt::format("\"{}\" takes one value, not a list", setting.key));
     }
   }

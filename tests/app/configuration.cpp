@@ -23,6 +23,7 @@ class Configuration : public testing::Test {
     make->add_option("--max-tokens", max_tokens_, "")->check(CLI::Range(1, 100));
     make->add_option("--temperature", temperature_, "");
     make->add_option("--stop", stop_, "");
+    make->add_option("--bias", bias_, "")->expected(1)->take_all();  // one value each time it is given
     make->add_flag("--stream,!--no-stream", stream_, "");
     make->add_option("-n", count_, "");
     make->add_option("FILE", file_, "");
@@ -58,6 +59,7 @@ class Configuration : public testing::Test {
   int max_tokens_ = 7;
   double temperature_ = 1;
   std::vector<std::string> stop_;
+  std::vector<std::string> bias_;
   bool stream_ = false;
   int count_ = 0;
   std::string file_;
@@ -82,6 +84,12 @@ TEST_F(Configuration, CommandLineWinsWhereverItStands) {
   EXPECT_EQ(model_, "line");
   EXPECT_EQ(max_tokens_, 5);
   EXPECT_FALSE(stream_);
+  EXPECT_EQ(stop_, std::vector<std::string>{"x"});
+}
+
+TEST_F(Configuration, AListGivesARepeatedOption) {
+  parse("model = 'm'\nbias = ['a', 'b']\nstop = 'x'", {"make"});
+  EXPECT_EQ(bias_, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(stop_, std::vector<std::string>{"x"});
 }
 
