@@ -11,11 +11,11 @@ printf '%s\n' "demo: building build/release/src/app/thalweg on $jobs cores (some
 tests=()
 [ -f build/release/CMakeCache.txt ] || tests=(-DTHALWEG_TESTS=OFF)
 cmake --preset release "${tests[@]}" --log-level=WARNING > /dev/null
-ninja -C build/release -j "$jobs" --quiet thalweg
+ninja -C build/release -j "$jobs" thalweg
 
 ask() {
-  printf '\n%s\n' "\$ thalweg generate --user \"$1\" --temperature 0" >&2
-  build/release/src/app/thalweg generate --user "$1" --temperature 0
+  printf '\n$ thalweg generate --temperature 0 --no-think --user "%s"\n' "$1" >&2
+  build/release/src/app/thalweg generate --temperature 0 --no-think --user "$1"
 }
 ask "What is the capital of France?"
-ask "Tell me a short story."
+ask "Tell me a story."
