@@ -134,8 +134,8 @@ void run_kernel_bench(const KernelBenchOptions& options) {
     if (file) std::fputs(text.c_str(), file.get());
   };
   print({{"sec", "device"}, {"op", cuda::device_name()}});
-  for (const auto& cases :
-       {dense_cases(), moe_cases(), attention_cases(), index_cases(), selection_cases()}) {
+  for (const auto& cases : {dense_cases(), moe_cases(), attention_cases(), index_cases(), selection_cases(),
+                            mix_cases(), routing_cases()}) {
     for (const KernelCase& kernel_case : cases) {
       const std::string name = fmt::format("{}/{}/{}", kernel_case.section, kernel_case.op, kernel_case.size);
       if (name.find(options.filter) == std::string::npos) continue;

@@ -21,7 +21,7 @@ struct Work {
 struct KernelCase {
   using Launcher = std::function<void(cudaStream_t)>;
 
-  std::string section;  ///< dense, moe, attn, index, topk, hc
+  std::string section;  ///< dense, moe, attn, index, topk, hc, small
   std::string op;
   std::string size_name;  ///< M, rows, B
   int size = 0;
@@ -34,6 +34,8 @@ std::vector<KernelCase> moe_cases();
 std::vector<KernelCase> attention_cases();
 std::vector<KernelCase> index_cases();
 std::vector<KernelCase> selection_cases();
+std::vector<KernelCase> mix_cases();
+std::vector<KernelCase> routing_cases();
 
 /// Best public kernels at a case, microseconds, as measured on an H200 (docs/kernels.md); 0: not measured.
 struct PeerFigures {

@@ -46,6 +46,19 @@ constexpr ExpertRow expert_rows[] = {
     {"all384_T384", 1867, 2760}, {"prefill8192_ep8", 2669, 4912},
 };
 
+struct SizedRow {
+  std::string_view op;
+  std::array<double, 6> any;  // M = 64, 128, 384, 768, 4096, 8192
+};
+
+constexpr std::array<int, 6> sized_sizes{64, 128, 384, 768, 4096, 8192};
+constexpr SizedRow sized_rows[] = {
+    {"mega_mhc", {4.6, 4.6, 7.6, 14.6, 59, 85}},  // the mixing product alone
+    {"router", {5.1, 4.9, 4.9, 5.4, 0, 17.6}},
+    {"sort", {4.6, 4.5, 5.2, 6.1, 0, 24.2}},
+    {"combine", {2.2, 2.5, 4.4, 14.6, 0, 135}},
+};
+
 struct NamedFigure {
   std::string_view op;
   double any;  // attention: FP8 cache; index: one call of at most two tokens a sequence
@@ -112,6 +125,11 @@ PeerFigures peer_figures(const KernelCase& kernel_case) {
     const double share = op.starts_with("w13:") ? 2.0 / 3 : 1.0 / 3;
     for (const ExpertRow& row : expert_rows) {
       if (op.substr(op.find(':') + 1) == row.setting) return {row.any * share, row.exact * share};
+    }
+  }
+  for (const SizedRow& row : sized_rows) {
+    for (std::size_t i = 0; row.op == kernel_case.op && i < sized_sizes.size(); ++i) {
+      if (sized_sizes[i] == kernel_case.size) return {row.any[i], 0};
     }
   }
   for (const NamedFigure& figure : named_figures) {

@@ -2,11 +2,11 @@
 //
 // Roofline: 288 bytes a selected key and 528 a window key from HBM, 131 kFLOP a key on the bf16 matrix unit:
 // at 640 keys a row both take about 95 ns of the whole device (6.1 us for 64 rows). What costs more in
-// practice is widening the keys (3 instructions a value), so two warpgroups do only that, and the matrix unit
+// practice is widening the keys (3 instructions a value), so a warpgroup does only that, and the matrix unit
 // never waits for it if it can be helped.
 //
-// A row's keys are cut into two parts of ten tiles of 64 keys at most (the window and the first 192 selected;
-// the others), each for one block of a cluster. In a block warpgroups 2 and 3 widen tiles into two buffers;
+// A row's keys are cut into two parts of six tiles of 64 keys at most (the window and the first 192 selected;
+// the others), each for one block of a cluster. In a block warpgroup 2 widens tiles into two buffers;
 // warpgroups 0 and 1 multiply: each takes half of a tile's keys for the scores, they exchange maxima and
 // probabilities through shared memory, and each sums half of the channels. The running maximum starts at
 // -1e30. At the end the blocks exchange halves of their sums: block r finishes channels 256 r .. 256 r + 255.
@@ -22,7 +22,8 @@ namespace {
 constexpr int heads = 64;
 constexpr int selection_limit = 512;
 constexpr int first_part_entries = 192;
-constexpr int attention_threads = 512;
+constexpr int max_part_tiles = 6;  // 3 of the window, 3 selected; or 5 selected
+constexpr int attention_threads = 384;
 constexpr float no_score = -1e30f;
 // Scores in units of log2: 1 / sqrt(512) * log2(e), and 2^8 for the keys' own factor.
 constexpr float score_factor = 0.044194173824159216f * 1.4426950408889634f * 256.0f;
@@ -33,7 +34,8 @@ struct AttentionShared {
   std::uint8_t probabilities[64 * 128];
   float maxima[2][heads];
   float sums[2][heads];
-  float2 state[heads];  // maximum and sum of the block's part
+  float2 state[heads];                                  // maximum and sum of the block's part
+  const std::uint8_t* rows[max_part_tiles * key_tile];  // null: no such key
   alignas(8) std::uint64_t full[2];
   alignas(8) std::uint64_t empty[2];
 };
@@ -74,49 +76,93 @@ __device__ const std::uint8_t* compressed_row(const CompressedCache& cache, cons
          static_cast<std::size_t>(entry % cache.page_rows) * compressed_row_bytes;
 }
 
-// 256 threads widen a tile: 8 keys a warp; a lane takes key lane % 8 and a quarter of its channels, so that
-// stores of 8 lanes fall in different banks.
-__device__ void widen_tiles(const AttentionInput& input, int query, const TileList& tiles,
-                            AttentionShared& shared) {
-  const int lane = threadIdx.x % 32;
-  const int key = (threadIdx.x - 256) / 32 * 8 + lane % 8;
-  const int quarter = lane / 8;
-  for (int tile = 0; tile < tiles.count(); ++tile) {
-    const int buffer = tile % 2;
-    const bool exists = key < tiles.keys(tile);
-    const int index = tiles.first_key(tile) + key;
-    const auto wait_until_empty = [&] {
-      ptx::barrier_wait(ptx::shared_address(&shared.empty[buffer]), (tile / 2 & 1) ^ 1);
-    };
-    if (tiles.is_window(tile)) {
-      WindowQuarter part;
+// Finds where the keys of all tiles lie; run by the widening warpgroup.
+__device__ void find_rows(const AttentionInput& input, int query, const TileList& tiles,
+                          AttentionShared& shared) {
+  for (int i = threadIdx.x - 256; i < tiles.count() * key_tile; i += 128) {
+    const int tile = i / key_tile;
+    const std::uint8_t* row = nullptr;
+    if (i % key_tile < tiles.keys(tile)) {
+      const int index = tiles.first_key(tile) + i % key_tile;
+      row = tiles.is_window(tile)
+                ? window_row(input.window, tiles.row, index)
+                : compressed_row(input.compressed, tiles.row,
+                                 input.selection[static_cast<std::size_t>(query) * selection_limit + index]);
+    }
+    shared.rows[i] = row;
+  }
+  ptx::named_barrier(3, 128);
+}
+
+// The widening warpgroup works on half tiles of 32 keys: a thread has key lane % 8 of its warp's 8 and a
+// quarter of the channels, so that stores of 8 lanes fall in different banks.
+struct Widener {
+  const TileList& tiles;
+  AttentionShared& shared;
+  int key;
+  int quarter;
+
+  __device__ Widener(const TileList& tiles_, AttentionShared& shared_) : tiles(tiles_), shared(shared_) {
+    const int lane = threadIdx.x % 32;
+    key = (threadIdx.x - 256) / 32 * 8 + lane % 8;
+    quarter = lane / 8;
+  }
+
+  __device__ __forceinline__ void load(int half_tile, RowQuarter& part) const {
+    if (half_tile >= 2 * tiles.count()) return;
+    const std::uint8_t* row = shared.rows[half_tile * 32 + key];
+    if (row == nullptr) {
       part.clear();
-      if (exists) part.load(window_row(input.window, tiles.row, index), quarter);
-      wait_until_empty();
-      part.store(shared.keys[buffer], key, quarter);
+    } else if (tiles.is_window(half_tile / 2)) {
+      part.load_window(row, quarter);
     } else {
-      CompressedQuarter part;
-      part.clear();
-      if (exists) {
-        const int entry = input.selection[static_cast<std::size_t>(query) * selection_limit + index];
-        part.load(compressed_row(input.compressed, tiles.row, entry), quarter);
-      }
-      wait_until_empty();
-      part.store(shared.keys[buffer], key, quarter);
+      part.load_compressed(row, quarter);
+    }
+  }
+
+  __device__ __forceinline__ void store(int half_tile, const RowQuarter& part) const {
+    const int tile = half_tile / 2;
+    const int buffer = tile % 2;
+    const int tile_key = half_tile % 2 * 32 + key;
+    ptx::barrier_wait(ptx::shared_address(&shared.empty[buffer]), (tile / 2 & 1) ^ 1);
+    if (tiles.is_window(tile)) {
+      part.store_window(shared.keys[buffer], tile_key, quarter);
+    } else {
+      part.store_compressed(shared.keys[buffer], tile_key, quarter);
     }
     ptx::async_proxy_fence();
     __syncwarp();
-    if (lane == 0) ptx::barrier_arrive(ptx::shared_address(&shared.full[buffer]));
+    if (threadIdx.x % 32 == 0) ptx::barrier_arrive(ptx::shared_address(&shared.full[buffer]));
   }
-}
 
+  /// Bytes are loaded two half tiles ahead: that is what memory takes.
+  __device__ void run() const {
+    RowQuarter parts[3];
+    load(0, parts[0]);
+    load(1, parts[1]);
+#pragma unroll 1
+    for (int first = 0; first < 2 * tiles.count(); first += 3) {
+#pragma unroll
+      for (int i = 0; i < 3; ++i) {
+        if (first + i < 2 * tiles.count()) {
+          load(first + i + 2, parts[(i + 2) % 3]);
+          store(first + i, parts[i]);
+        }
+      }
+    }
+  }
+};
+
+// Run by the two multiplying warpgroups.
 __device__ void load_q(const std::uint16_t* q, AttentionShared& shared) {
-  for (int i = threadIdx.x; i < heads * 64; i += attention_threads) {
+#pragma unroll 8
+  for (int i = threadIdx.x; i < heads * 64; i += 256) {
     const int head = i / 64;
     *reinterpret_cast<uint4*>(shared.q + key_chunk_offset(head, i % 64)) =
         reinterpret_cast<const uint4*>(q)[i];
   }
   ptx::async_proxy_fence();
+  ptx::named_barrier(1, 256);
 }
 
 __device__ __forceinline__ float quad_max(float value) {
@@ -341,12 +387,12 @@ __global__ void __launch_bounds__(attention_threads, 1)
     }
     ptx::barrier_init_fence();
   }
-  load_q(input.q + static_cast<std::size_t>(query) * heads * head_width, shared);
   __syncthreads();
   const TileList tiles(input.rows[query], rank, parts);
   if (threadIdx.x >= 256) {
-    ptx::give_registers<80>();
-    widen_tiles(input, query, tiles, shared);
+    ptx::give_registers<120>();
+    find_rows(input, query, tiles, shared);
+    Widener(tiles, shared).run();
     if constexpr (parts == 2) {
       __syncwarp();
       ptx::cluster_sync();
@@ -354,7 +400,8 @@ __global__ void __launch_bounds__(attention_threads, 1)
     }
     return;
   }
-  ptx::take_registers<176>();
+  ptx::take_registers<192>();
+  load_q(input.q + static_cast<std::size_t>(query) * heads * head_width, shared);
   const int group = threadIdx.x / 128;
   Accumulator state;
   multiply_tiles(tiles, shared, state);

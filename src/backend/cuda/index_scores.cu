@@ -65,30 +65,38 @@ __device__ const std::uint8_t* unit_address(const IndexInput& input, const Index
          static_cast<std::size_t>(unit % units_a_page) * index_unit_bytes;
 }
 
-// The loading warp: a lane copies 8 units that lie together in a page, or one candidate.
+// The loading warp. A copy takes 8 units that lie together in a page, or one candidate; the lanes find the
+// addresses of several stages at a time, because that takes longer than a stage.
 template <int max_tokens>
 __device__ void load_keys(const IndexInput& input, const IndexJob& job, IndexShared<max_tokens>& shared,
                           int& stage, std::uint32_t& phase) {
   const int lane = threadIdx.x % 32;
   const int span = input.candidates != nullptr ? 1 : 8;
+  const int stage_copies = stage_units / span;
+  const int batch = 32 / stage_copies;  // stages
   const int end_unit = (job.end_key + index_unit_keys - 1) / index_unit_keys;
-  for (int i = 0; i < job.stages(); ++i) {
-    const int first_unit = (job.first_key + i * stage_keys) / index_unit_keys;
-    const int units = min(stage_units, end_unit - first_unit);
-    const int copies = (units + span - 1) / span;
-    const std::uint32_t full = ptx::shared_address(&shared.full[stage]);
-    const std::uint8_t* source =
-        lane < copies ? unit_address(input, job.row, first_unit + lane * span) : nullptr;
-    ptx::barrier_wait(ptx::shared_address(&shared.empty[stage]), phase ^ 1);
-    if (lane == 0) ptx::barrier_expect(full, copies * span * index_unit_bytes);
-    __syncwarp();
-    if (lane < copies) {
-      ptx::bulk_load_once(ptx::shared_address(shared.keys[stage]) + lane * span * index_unit_bytes, source,
-                          span * index_unit_bytes, full);
-    }
-    if (++stage == IndexConfig<max_tokens>::stages) {
-      stage = 0;
-      phase ^= 1;
+  const int count = job.stages();
+  for (int first = 0; first < count; first += batch) {
+    const int unit = job.first_key / index_unit_keys + first * stage_units + lane * span;
+    const bool exists = unit < end_unit;
+    const std::uint8_t* source = exists ? unit_address(input, job.row, unit) : nullptr;
+    const std::uint32_t copies = __popc(__ballot_sync(0xFFFFFFFFu, exists));
+    for (int i = 0; i < batch && first + i < count; ++i) {
+      const std::uint32_t full = ptx::shared_address(&shared.full[stage]);
+      const int mine = lane - i * stage_copies;
+      ptx::barrier_wait(ptx::shared_address(&shared.empty[stage]), phase ^ 1);
+      if (lane == 0) {
+        ptx::barrier_expect(full, min(copies - i * stage_copies, stage_copies) * span * index_unit_bytes);
+      }
+      __syncwarp();
+      if (exists && mine >= 0 && mine < stage_copies) {
+        ptx::bulk_load_once(ptx::shared_address(shared.keys[stage]) + mine * span * index_unit_bytes, source,
+                            span * index_unit_bytes, full);
+      }
+      if (++stage == IndexConfig<max_tokens>::stages) {
+        stage = 0;
+        phase ^= 1;
+      }
     }
   }
 }
