@@ -259,13 +259,14 @@ EngineStatistics Engine::statistics() const {
 // The device computes one step while the next is planned; results of a step are handled while the one after
 // it runs.
 void Engine::run() {
-  Step steps[2];
+  // One is planned, one computes, and the one before it still holds the tokens that its rows refer to.
+  Step steps[3];
   Step* flying = nullptr;
   for (std::size_t turn = 0; take_incoming(flying == nullptr && scheduler_->sequences().empty());) {
     const auto begin = Clock::now();
     if (has_deadlines_) check_deadlines();
     scheduler_->collect();
-    Step& next = steps[turn % 2];
+    Step& next = steps[turn % 3];
     const bool planned = scheduler_->plan(next);
     if (planned) {
       executor_->launch(next, flying);
