@@ -29,7 +29,7 @@ ThinkingWish read_thinking(Fields& body) {
   return wish;
 }
 
-std::vector<text::Tool> read_tools(Fields& body) {
+ToolList read_tools(Fields& body) {
   const Json* list = body.list("tools");
   ToolList tools;
   for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
@@ -43,12 +43,11 @@ std::vector<text::Tool> read_tools(Fields& body) {
     tool.description = function.string("description");
     tool.parameters = read_parameters(function, "parameters", tool.name);
     tool.strict = function.boolean("strict");
-    rewrite_if_strict(tool, function.path("parameters"));
     tools.add(std::move(tool), function.path("name"));
     function.finish();
     entry.finish();
   }
-  return tools.take();
+  return tools;
 }
 
 WantedTools read_tool_choice(Fields& body) {
@@ -184,12 +183,12 @@ Request read_chat_completions(const Json& json, const Policy& policy) {
   read_stream(body, request);
   read_parallel_tool_calls(body);
 
-  auto tools = read_tools(body);
+  ToolList tools = read_tools(body);
   const bool continues = body.boolean("continue_final_message").value_or(false);
   request.conversation.messages =
       read_chat_messages(body, {.continues = continues, .has_tools = !tools.empty()});
   request.conversation.response_format = read_response_format(body);
-  apply_tools(std::move(tools), read_tool_choice(body), request.conversation);
+  apply_tools(tools, read_tool_choice(body), request.conversation);
   body.finish();
   complete(request, "response_format", std::move(stops), ignored);
   return request;

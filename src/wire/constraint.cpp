@@ -1,6 +1,8 @@
 // complete(): what follows from a request that has been read.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "text/chat_encoding.hpp"
 #include "text/strict_schema.hpp"
 #include "wire/settings.hpp"
@@ -37,20 +39,27 @@ Json strict_format(const Json& schema) {
   return strict;
 }
 
+bool has_strict_tool(const text::Conversation& conversation) {
+  const auto& tools = conversation.tools;
+  return std::any_of(tools.begin(), tools.end(),
+                     [](const text::Tool& tool) { return tool.strict.value_or(false); });
+}
+
 std::optional<OutputConstraint> constraint_of(const text::Conversation& conversation) {
   using Kind = OutputConstraint::Kind;
+  const text::ResponseFormat& format = conversation.response_format;
+  const bool strict = format.kind == Format::json_schema && format.strict;
+  const Json schema = strict ? strict_format(format.schema) : format.schema;
   if (text::tools_in_force(conversation)) {
     const bool required = conversation.tool_choice == text::ToolChoice::required;
     return OutputConstraint{required ? Kind::tool_call_required : Kind::tool_call,
                             list_tools(conversation.tools)};
   }
-  const text::ResponseFormat& format = conversation.response_format;
   switch (format.kind) {
     case Format::json_object:
       return OutputConstraint{Kind::json, ""};
     case Format::json_schema:
-      return OutputConstraint{Kind::json,
-                              to_text(format.strict ? strict_format(format.schema) : format.schema)};
+      return OutputConstraint{Kind::json, to_text(schema)};
     case Format::regex:
       return OutputConstraint{Kind::regex, format.regex};
     case Format::text:
@@ -80,6 +89,10 @@ void complete(Request& request, std::string_view format_field, std::vector<std::
     if (ends_with_prefix(conversation)) {
       rejected("response_format json_object should not be used with prefix", std::string(format_field));
     }
+  }
+  if (text::tools_in_force(conversation) && conversation.response_format.kind != Format::text &&
+      has_strict_tool(conversation)) {
+    rejected("response_format should not be used with tools", std::string(format_field));
   }
   try {
     request.inference.constraint = constraint_of(conversation);

@@ -23,7 +23,7 @@ ThinkingWish read_thinking(Fields& body) {
   return wish;
 }
 
-std::vector<text::Tool> read_tools(Fields& body) {
+ToolList read_tools(Fields& body) {
   const Json* list = body.list("tools");
   ToolList tools;
   bool all_deferred = list != nullptr && !list->empty();
@@ -46,7 +46,7 @@ std::vector<text::Tool> read_tools(Fields& body) {
   if (all_deferred)
     rejected("tools: at least one tool must have defer_loading=false. All tools cannot be deferred.",
              "tools");
-  return tools.take();
+  return tools;
 }
 
 WantedTools read_tool_choice(Fields& body) {
@@ -111,10 +111,10 @@ Request read_messages(const Json& json, const Policy& policy) {
   auto stops = read_stop_sequences(body, "stop_sequences");
   ignore_metadata(body);
 
-  auto tools = read_tools(body);
+  ToolList tools = read_tools(body);
   read_system(body, request.conversation.messages);
-  MessagesReader(body.ignored(), tools).read(body.require("messages"), request.conversation.messages);
-  apply_tools(std::move(tools), read_tool_choice(body), request.conversation);
+  MessagesReader(body.ignored(), tools.tools()).read(body.require("messages"), request.conversation.messages);
+  apply_tools(tools, read_tool_choice(body), request.conversation);
   body.finish();
   complete(request, "output_config.format", std::move(stops), ignored);
   return request;

@@ -20,7 +20,8 @@ const Json& as_blocks(const Json& content, const std::string& path) {
   return content;
 }
 
-void append_joined(std::string& out, std::string_view text, bool first) {
+// Adds to a text, after a blank line unless it is the first.
+void join(std::string& out, std::string_view text, bool first) {
   if (!first) out += "\n\n";
   out += text;
 }
@@ -205,7 +206,6 @@ void MessagesReader::read_assistant(const Json& content, const std::string& path
   } else {
     const Json& blocks = as_blocks(content, path);
     if (blocks.empty()) refuse_empty(index_, path);
-    bool has_text = false;
     bool has_thinking = false;
     for (block_ = 0; block_ < blocks.size(); ++block_) {
       Fields block(blocks[block_], element_path(path, block_), ignored_);
@@ -216,11 +216,10 @@ void MessagesReader::read_assistant(const Json& content, const std::string& path
                    block.path());
         }
         block.get("citations");
-        append_joined(assistant.content, block.require_string("text"), !std::exchange(has_text, true));
+        join(assistant.content, block.require_string("text"), assistant.content.empty());
       } else if (type == "thinking") {
         block.get("signature");
-        append_joined(assistant.reasoning, block.require_string("thinking"),
-                      !std::exchange(has_thinking, true));
+        join(assistant.reasoning, block.require_string("thinking"), !std::exchange(has_thinking, true));
       } else {
         read_assistant_block(block, assistant);
       }

@@ -123,7 +123,7 @@ Request read_responses(const Json& json, const Policy& policy) {
   if (const Json* list = body.list("tools")) tools.read(*list, "tools");
   read_input(body, tools, request.conversation.messages);
   request.conversation.response_format = read_format(body);
-  apply_tools(tools.take_tools(), read_tool_choice(body), request.conversation);
+  apply_tools(tools.list(), read_tool_choice(body), request.conversation);
   request.tool_origins = tools.take_origins();
   body.finish();
   complete(request, "text.format", {}, ignored);

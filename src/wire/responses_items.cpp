@@ -12,6 +12,22 @@ namespace thalweg::wire {
 using text::AssistantMessage;
 using text::Content;
 
+namespace {
+
+// Joins the texts of one assistant message; empty ones leave no trace.
+void join(std::string& out, std::string_view text) {
+  if (!out.empty() && !text.empty()) out += "\n\n";
+  out += text;
+}
+
+// Joins pieces of reasoning; empty ones leave no trace.
+void append_line(std::string& out, std::string_view text) {
+  if (!out.empty() && !text.empty()) out += '\n';
+  out += text;
+}
+
+}  // namespace
+
 void ResponsesItems::read(const Json& input) {
   if (input.is_string()) {
     messages_.push_back(text::UserMessage{Content(input.get<std::string>())});
@@ -29,7 +45,7 @@ void ResponsesItems::read(const Json& input) {
 
 void ResponsesItems::finish(std::vector<text::Message>& messages) {
   end_calls();
-  if (has_reasoning_) new_assistant();
+  end_reasoning();
   std::move(messages_.begin(), messages_.end(), std::back_inserter(messages));
 }
 
@@ -63,16 +79,11 @@ void ResponsesItems::read_message(Fields& item) {
   item.get("phase");
   const std::string role = item.require_string("role");
   if (role == "assistant") {
-    std::string content = read_assistant_text(item);
-    auto* before = messages_.empty() ? nullptr : std::get_if<AssistantMessage>(&messages_.back());
-    if (before == nullptr || has_reasoning_) {
-      new_assistant().content = std::move(content);
-    } else {
-      before->content.append("\n\n").append(content);
-    }
+    const std::string content = read_assistant_text(item);
+    join(open_assistant().content, content);
     return;
   }
-  if (has_reasoning_) new_assistant();
+  end_reasoning();
   Content content = read_content(item.require("content"), item.path("content"));
   if (role == "user") {
     messages_.push_back(text::UserMessage{std::move(content)});
@@ -88,14 +99,15 @@ void ResponsesItems::read_reasoning(Fields& item) {
   item.get("encrypted_content");
   const Json* content = item.list("content");
   if (content == nullptr) return;
+  std::string text;
   for (std::size_t i = 0; i < content->size(); ++i) {
     Fields part((*content)[i], element_path(item.path("content"), i), ignored_);
     part.require_string("type");
-    if (has_reasoning_) reasoning_ += '\n';
-    reasoning_ += part.require_string("text");
-    has_reasoning_ = true;
+    if (i > 0) text += '\n';
+    text += part.require_string("text");
     part.finish();
   }
+  append_line(reasoning_, text);
 }
 
 void ResponsesItems::read_function_call(Fields& item) {
@@ -128,24 +140,19 @@ void ResponsesItems::read_search_output(Fields& item) {
   if (!list.is_array()) malformed(item.path("tools"), "a list", list);
   auto found = tools_.read_found(list, item.path("tools"));
   add_output(item, Content(to_text(ResponsesTools::describe_found(list))));
-  std::move(found.begin(), found.end(), std::back_inserter(found_));
+  found_.push_back(std::move(found));
 }
 
 void ResponsesItems::add_call(text::Call call, const std::string& path) {
   if (calls_.empty()) {
     end_calls();
-    const bool follows_text =
-        !messages_.empty() && std::holds_alternative<AssistantMessage>(messages_.back());
-    if (!follows_text || has_reasoning_) new_assistant();
+    open_assistant();
     caller_ = messages_.size() - 1;
   }
   auto& caller = std::get<AssistantMessage>(messages_[caller_]);
-  if (has_reasoning_) {  // between two calls of one turn
-    if (!caller.reasoning.empty()) caller.reasoning += '\n';
-    caller.reasoning += std::exchange(reasoning_, {});
-    has_reasoning_ = false;
-  }
-  if (!calls_.add(call.id)) rejected(fmt::format("Duplicate 'call_id': {}.", call.id), path);
+  take_reasoning(caller);  // between two calls of one turn
+  if (!ids_.insert(call.id).second || !calls_.add(call.id))
+    rejected(fmt::format("Duplicate 'call_id': {}.", call.id), path);
   caller.calls.push_back(std::move(call));
 }
 
@@ -176,16 +183,29 @@ void ResponsesItems::end_calls() {
     }
   }
   caller_ = messages_.size();
-  if (!found_.empty())
-    messages_.push_back(text::SystemMessage{Content(std::string()), std::exchange(found_, {})});
+  for (auto& tools : std::exchange(found_, {})) {
+    if (!tools.empty()) messages_.push_back(text::SystemMessage{Content(std::string()), std::move(tools)});
+  }
 }
 
-AssistantMessage& ResponsesItems::new_assistant() {
-  AssistantMessage message;
-  message.reasoning = std::exchange(reasoning_, {});
-  has_reasoning_ = false;
-  messages_.push_back(std::move(message));
-  return std::get<AssistantMessage>(messages_.back());
+// The message that what comes next belongs to. Reasoning begins a new one, unless nothing was said yet.
+AssistantMessage& ResponsesItems::open_assistant() {
+  auto* last = messages_.empty() ? nullptr : std::get_if<AssistantMessage>(&messages_.back());
+  if (last == nullptr || (!reasoning_.empty() && !last->content.empty())) {
+    messages_.push_back(AssistantMessage{});
+    last = &std::get<AssistantMessage>(messages_.back());
+  }
+  take_reasoning(*last);
+  return *last;
+}
+
+// Reasoning that no text or call followed is a message of its own.
+void ResponsesItems::end_reasoning() {
+  if (!reasoning_.empty()) open_assistant();
+}
+
+void ResponsesItems::take_reasoning(AssistantMessage& message) {
+  append_line(message.reasoning, std::exchange(reasoning_, {}));
 }
 
 Content ResponsesItems::read_content(const Json& given, const std::string& path) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "text/conversation.hpp"
@@ -36,7 +37,9 @@ class ResponsesItems {
   void add_call(text::Call call, const std::string& path);
   void add_output(Fields& item, text::Content content);
   void end_calls();
-  text::AssistantMessage& new_assistant();
+  text::AssistantMessage& open_assistant();
+  void end_reasoning();
+  void take_reasoning(text::AssistantMessage& message);
   text::Content read_content(const Json& content, const std::string& path);
   text::Content::Part read_part(Fields& part);
   std::string read_assistant_text(Fields& item);
@@ -45,11 +48,11 @@ class ResponsesItems {
   ResponsesTools& tools_;
   ImageReader images_;
   std::vector<text::Message> messages_;
-  std::vector<text::Tool> found_;  ///< by the searches among the outputs read since the last call
+  std::vector<std::vector<text::Tool>> found_;  ///< by each search among the outputs read since the last call
   PendingCalls calls_;
-  std::size_t caller_ = 0;  ///< message that holds the calls, while `calls_` or `found_` matter
+  std::unordered_set<std::string> ids_;  ///< of all calls
+  std::size_t caller_ = 0;               ///< message that holds the calls, while `calls_` or `found_` matter
   std::string reasoning_;
-  bool has_reasoning_ = false;
   std::size_t index_ = 0;
 };
 

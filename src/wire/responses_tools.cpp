@@ -7,6 +7,21 @@
 #include "wire/apply_patch.hpp"
 
 namespace thalweg::wire {
+namespace {
+
+void copy_member(const Json& from, const std::string& name, Json& to) {
+  const auto found = from.find(name);
+  to[name] = found == from.end() ? Json() : *found;
+}
+
+Json describe_function(const Json& tool) {
+  Json out = Json::object();
+  for (const auto* member : {"type", "name", "description", "parameters", "strict"})
+    copy_member(tool, member, out);
+  return out;
+}
+
+}  // namespace
 
 std::string shown_name(const std::string& name_space, const std::string& name) {
   return name_space.empty() ? name : fmt::format("{}::{}", name_space, name);
@@ -27,7 +42,7 @@ void ResponsesTools::read(const Json& list, const std::string& path) {
 
 std::vector<text::Tool> ResponsesTools::read_found(const Json& list, const std::string& path) {
   // What a search finds may belong to namespaces that are declared already.
-  namespaces_.clear();
+  seen_.clear();
   std::vector<Entry> entries;
   for (std::size_t i = 0; i < list.size(); ++i) {
     Fields entry(list[i], element_path(path, i), ignored_);
@@ -45,22 +60,19 @@ std::vector<text::Tool> ResponsesTools::read_found(const Json& list, const std::
 }
 
 Json ResponsesTools::describe_found(const Json& list) {
-  static constexpr std::string_view kMembers[] = {"type", "name", "description", "parameters", "strict"};
   Json out = Json::array();
   for (const Json& tool : list) {
     const auto inner = tool.find("tools");
-    if (inner != tool.end() && inner->is_array()) {
-      Json copy = tool;
-      copy["tools"] = describe_found(*inner);
-      out.push_back(std::move(copy));
+    if (tool["type"] != "namespace" || inner == tool.end()) {
+      out.push_back(describe_function(tool));
       continue;
     }
-    Json copy = Json::object();
-    for (const auto member : kMembers) {
-      const auto found = tool.find(std::string(member));
-      copy[std::string(member)] = found == tool.end() ? Json() : *found;
+    Json name_space = Json::object();
+    for (const auto* member : {"name", "description"}) copy_member(tool, member, name_space);
+    for (const Json& function : *inner) {
+      out.push_back(describe_function(function));
+      out.back()["namespace"] = name_space;
     }
-    out.push_back(std::move(copy));
   }
   return out;
 }
@@ -88,7 +100,6 @@ ResponsesTools::Entry ResponsesTools::read_function(Fields& entry) {
   out.tool.description = entry.string("description");
   out.tool.parameters = read_parameters(entry, "parameters", out.tool.name);
   out.tool.strict = entry.boolean("strict");
-  rewrite_if_strict(out.tool, entry.path("parameters"));
   if (entry.boolean("defer_loading").value_or(false)) entry.ignore("defer_loading");
   out.origin.name = out.tool.name;
   return out;
@@ -97,10 +108,9 @@ ResponsesTools::Entry ResponsesTools::read_function(Fields& entry) {
 void ResponsesTools::read_namespace(Fields& entry, std::vector<Entry>& out) {
   const std::string name = entry.require_string("name");
   check_tool_name(name, entry.path("name"));
-  const auto description = entry.string("description");
+  const std::string description = entry.string("description").value_or("");
   const Json& list = entry.require("tools");
   if (!list.is_array()) malformed(entry.path("tools"), "a list", list);
-  const int repetition = namespaces_[name]++;
   std::unordered_set<std::string> names;
   for (std::size_t i = 0; i < list.size(); ++i) {
     Fields inner(list[i], element_path(entry.path("tools"), i), ignored_);
@@ -120,9 +130,10 @@ void ResponsesTools::read_namespace(Fields& entry, std::vector<Entry>& out) {
       rejected("Tool names within a namespace must be unique.", inner.path("name"));
     }
     text::Tool& tool = function.tool;
-    if (repetition > 0) tool.name += fmt::format("_{}", repetition);
     tool.name = shown_name(name, tool.name);
-    if (description) tool.description = fmt::format("{}\n{}", *description, tool.description.value_or(""));
+    if (const int repetition = seen_[tool.name]++) tool.name += fmt::format("_{}", repetition);
+    if (!description.empty())
+      tool.description = fmt::format("{}\n{}", description, tool.description.value_or(""));
     function.origin.name_space = name;
     out.push_back(std::move(function));
   }

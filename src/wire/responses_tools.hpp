@@ -27,10 +27,11 @@ class ResponsesTools {
   /// Reads tools that a search found; they become known later. Gives them back, as the model shall see them.
   std::vector<text::Tool> read_found(const Json& list, const std::string& path);
 
-  /// A list of tools as it is told to the model in the result of a search: compact JSON.
+  /// What the result of a search tells the model: the functions found, each with its namespace if it has one.
+  /// `list` has been read.
   static Json describe_found(const Json& list);
 
-  std::vector<text::Tool> take_tools() { return tools_.take(); }
+  ToolList& list() { return tools_; }
   std::map<std::string, ToolOrigin> take_origins() { return std::move(origins_); }
 
  private:
@@ -49,7 +50,7 @@ class ResponsesTools {
   IgnoredFields& ignored_;
   ToolList tools_;
   std::map<std::string, ToolOrigin> origins_;
-  std::unordered_map<std::string, int> namespaces_;  ///< how often each was seen
+  std::unordered_map<std::string, int> seen_;  ///< how often each name of a namespace tool was
 };
 
 }  // namespace thalweg::wire

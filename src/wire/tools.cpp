@@ -46,24 +46,6 @@ void ToolList::add_later(text::Tool tool) {
   if (names_.insert(tool.name).second) tools_.push_back(std::move(tool));
 }
 
-std::vector<text::Tool> ToolList::take() {
-  const auto strict = std::count_if(tools_.begin(), tools_.end(), is_strict);
-  if (strict != 0 && strict != std::ssize(tools_)) {
-    rejected("Cannot use strict tool with non-strict tool in the same request", "tools");
-  }
-  return std::move(tools_);
-}
-
-void rewrite_if_strict(text::Tool& tool, const std::string& path) {
-  if (!is_strict(tool)) return;
-  if (tool.parameters.empty()) tool.parameters["type"] = "object";
-  try {
-    tool.parameters = text::strict_schema(tool.parameters);
-  } catch (const text::SchemaError& error) {
-    rejected(error.what(), path);
-  }
-}
-
 Json read_parameters(Fields& tool, std::string_view name, const std::string& tool_name) {
   const Json* schema = tool.object(name);
   if (schema == nullptr) return Json::object();
@@ -117,18 +99,46 @@ void keep_only(const std::string& name, text::Conversation& conversation) {
   if (!arrives_later) conversation.tools.front().deferred = false;
 }
 
+// Parameters in the strict subset; none at all become an object without properties.
+void rewrite_if_strict(text::Tool& tool) {
+  if (!is_strict(tool)) return;
+  if (tool.parameters.empty()) tool.parameters["type"] = "object";
+  try {
+    tool.parameters = text::strict_schema(tool.parameters);
+  } catch (const text::SchemaError& error) {
+    rejected(error.what(), "tools");
+  }
+}
+
+void settle_strict(text::Conversation& conversation) {
+  auto& tools = conversation.tools;
+  const auto strict = std::count_if(tools.begin(), tools.end(), is_strict);
+  if (strict != 0 && strict != std::ssize(tools)) {
+    rejected("Cannot use strict tool with non-strict tool in the same request", "tools");
+  }
+  for (text::Tool& tool : tools) rewrite_if_strict(tool);
+  for (text::Message& message : conversation.messages) {
+    auto* system = std::get_if<text::SystemMessage>(&message);
+    if (system == nullptr) continue;
+    for (text::Tool& tool : system->new_tools) rewrite_if_strict(tool);
+  }
+}
+
 }  // namespace
 
-void apply_tools(std::vector<text::Tool> tools, const WantedTools& wanted, text::Conversation& conversation) {
-  conversation.tools = std::move(tools);
+void apply_tools(ToolList& tools, const WantedTools& wanted, text::Conversation& conversation) {
+  conversation.tools = tools.take();
   conversation.tool_choice = wanted.choice;
-  if (wanted.choice != text::ToolChoice::required) return;
-  if (conversation.tools.empty()) {
+  if (wanted.choice == text::ToolChoice::none) return;
+  if (wanted.choice == text::ToolChoice::required && conversation.tools.empty()) {
     conversation.tool_choice = text::ToolChoice::automatic;
     return;
   }
   if (wanted.name) keep_only(*wanted.name, conversation);
-  if (conversation.thinking) rejected("Thinking mode does not support this tool_choice", "tool_choice");
+  if (wanted.choice == text::ToolChoice::required && conversation.thinking) {
+    rejected("Thinking mode does not support this tool_choice", "tool_choice");
+  }
+  settle_strict(conversation);
 }
 
 text::ResponseFormat read_json_schema(Fields& format) {

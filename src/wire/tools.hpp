@@ -17,11 +17,13 @@ class ToolList {
   /// Throws RejectedRequest if the name, whose field is at `name_path`, is taken.
   void add(text::Tool tool, const std::string& name_path);
 
-  /// As add(), for a tool that may be known already: then nothing changes.
+  /// As add(), for a tool that arrives later and may be known already: then nothing changes.
   void add_later(text::Tool tool);
 
-  /// The tools. Throws RejectedRequest if strict and loose ones are mixed.
-  std::vector<text::Tool> take();
+  bool empty() const { return tools_.empty(); }
+  const std::vector<text::Tool>& tools() const { return tools_; }
+
+  std::vector<text::Tool> take() { return std::move(tools_); }
 
  private:
   std::vector<text::Tool> tools_;
@@ -35,10 +37,6 @@ void check_tool_name(const std::string& name, const std::string& path);
 /// Schema of the type "object".
 Json read_parameters(Fields& tool, std::string_view name, const std::string& tool_name);
 
-/// Rewrites the parameters of a strict tool, which stand at `path`, to the strict subset, or throws
-/// RejectedRequest. None at all become an object without properties.
-void rewrite_if_strict(text::Tool& tool, const std::string& path);
-
 struct WantedTools {
   text::ToolChoice choice = text::ToolChoice::automatic;
   std::optional<std::string> name;  ///< one tool, which must be called
@@ -48,8 +46,10 @@ struct WantedTools {
 std::optional<WantedTools> named_choice(std::string_view text);
 
 /// Puts the tools and the choice into the conversation; thinking must be settled. Without tools only `none`
-/// has a meaning. Naming one tool keeps it alone.
-void apply_tools(std::vector<text::Tool> tools, const WantedTools& wanted, text::Conversation& conversation);
+/// has a meaning. Naming one tool keeps it alone. Strict tools that may be used are rewritten to the strict
+/// subset. Throws RejectedRequest if that is not possible, if strict and loose tools are mixed, or for a
+/// choice that cannot be had.
+void apply_tools(ToolList& tools, const WantedTools& wanted, text::Conversation& conversation);
 
 /// Reads {name, description, schema, strict} of a json_schema format; throws RejectedRequest for a schema
 /// that is none.

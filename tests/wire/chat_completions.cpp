@@ -203,6 +203,22 @@ TEST(ChatCompletions, ShowsStrictToolsRewritten) {
       std::string::npos);
 }
 
+TEST(ChatCompletions, ChecksStrictToolsOnlyIfTheyMayBeUsed) {
+  const std::string tools = R"("tools": [{"type": "function", "function": {"name": "f", "strict": true,
+      "parameters": {"type": "object", "properties": {"a": {}}}}}, {"type": "function", "function": {"name": "g"}}])";
+  EXPECT_EQ(refusal_of("chat", chat_body(kQ, tools)).param, "tools");
+  EXPECT_NO_THROW(read("chat", chat_body(kQ, tools + R"(, "tool_choice": "none")")));
+}
+
+TEST(ChatCompletions, RefusesStrictToolsBesideAResponseFormat) {
+  EXPECT_EQ(
+      refusal_of("chat",
+                 chat_body(kQ, R"("tools": [{"type": "function", "function": {"name": "f", "strict": true}}],
+      "response_format": {"type": "regex", "regex": "a"})"))
+          .message,
+      "response_format should not be used with tools");
+}
+
 TEST(ChatCompletions, OffersARegularExpressionAsConstraint) {
   const auto request =
       read("chat", chat_body(kQ, R"("response_format": {"type": "regex", "regex": "[ab]+"})"));

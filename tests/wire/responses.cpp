@@ -123,6 +123,36 @@ TEST(Responses, RequiresANamespaceToolByItsName) {
   EXPECT_EQ(request.conversation.tools[0].name, "n::f");
 }
 
+TEST(Responses, EmptyAssistantTextsLeaveNoTraceWhenJoined) {
+  EXPECT_EQ(prompt(R"("input": [{"role": "assistant", "content": ""}, {"role": "assistant", "content": "a"},
+      {"role": "assistant", "content": ""}])"),
+            "<｜Assistant｜></think>a<｜end▁of▁sentence｜><｜Assistant｜></think>");
+}
+
+TEST(Responses, ReasoningWithoutAnAnswerIsAMessage) {
+  const auto request = read("responses", body(R"("input": [
+      {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "r"}]}, {"role": "user", "content": "q"},
+      {"type": "reasoning", "content": [{"type": "reasoning_text", "text": ""}]}])"));
+  ASSERT_EQ(request.conversation.messages.size(), 2u);
+  EXPECT_EQ(std::get<text::AssistantMessage>(request.conversation.messages[0]).reasoning, "r");
+}
+
+TEST(Responses, EachSearchBringsItsToolsInItsOwnMessage) {
+  const auto request = read("responses", body(R"("input": [
+      {"type": "tool_search_call", "call_id": "1", "arguments": {}},
+      {"type": "tool_search_call", "call_id": "2", "arguments": {}},
+      {"type": "tool_search_output", "call_id": "1", "tools": [{"type": "function", "name": "a"}]},
+      {"type": "tool_search_output", "call_id": "2", "tools": [{"type": "namespace", "name": "n", "description": "d",
+        "tools": [{"type": "function", "name": "b"}]}]}])"));
+  const auto& messages = request.conversation.messages;
+  ASSERT_EQ(messages.size(), 5u);
+  EXPECT_EQ(std::get<text::SystemMessage>(messages[3]).new_tools[0].name, "a");
+  EXPECT_EQ(std::get<text::SystemMessage>(messages[4]).new_tools[0].name, "n::b");
+  EXPECT_EQ(std::get<std::string>(std::get<text::ToolMessage>(messages[2]).content.parts[0]),
+            R"([{"type":"function","name":"b","description":null,"parameters":null,"strict":null,)"
+            R"("namespace":{"name":"n","description":"d"}}])");
+}
+
 TEST(Responses, TopLogprobsTurnLogprobsOn) {
   EXPECT_TRUE(read("responses", body(R"("input": "q", "top_logprobs": 0)")).inference.logprobs);
   EXPECT_FALSE(read("responses", body(R"("input": "q")")).inference.logprobs);
