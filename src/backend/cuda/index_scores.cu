@@ -69,7 +69,8 @@ __device__ const std::uint8_t* unit_address(const IndexInput& input, const Index
 // addresses of several stages at a time, because that takes longer than a stage.
 template <int max_tokens>
 __device__ void load_keys(const IndexInput& input, const IndexJob& job, IndexShared<max_tokens>& shared,
-                          int& stage, std::uint32_t& phase) {
+                          std::uint32_t& phases) {
+  int stage = 0;
   const int lane = threadIdx.x % 32;
   const int span = input.candidates != nullptr ? 1 : 8;
   const int stage_copies = stage_units / span;
@@ -84,7 +85,8 @@ __device__ void load_keys(const IndexInput& input, const IndexJob& job, IndexSha
     for (int i = 0; i < batch && first + i < count; ++i) {
       const std::uint32_t full = ptx::shared_address(&shared.full[stage]);
       const int mine = lane - i * stage_copies;
-      ptx::barrier_wait(ptx::shared_address(&shared.empty[stage]), phase ^ 1);
+      ptx::barrier_wait(ptx::shared_address(&shared.empty[stage]), ~phases >> stage & 1);
+      phases ^= 1u << stage;
       if (lane == 0) {
         ptx::barrier_expect(full, min(copies - i * stage_copies, stage_copies) * span * index_unit_bytes);
       }
@@ -93,10 +95,7 @@ __device__ void load_keys(const IndexInput& input, const IndexJob& job, IndexSha
         ptx::bulk_load_once(ptx::shared_address(shared.keys[stage]) + mine * span * index_unit_bytes, source,
                             span * index_unit_bytes, full);
       }
-      if (++stage == IndexConfig<max_tokens>::stages) {
-        stage = 0;
-        phase ^= 1;
-      }
+      stage = stage + 1 == IndexConfig<max_tokens>::stages ? 0 : stage + 1;
     }
   }
 }
@@ -119,16 +118,23 @@ __device__ __forceinline__ void widen_keys(const std::uint8_t* units, int warp, 
   }
 }
 
-// Weighs and sums the heads of one token; all lanes of a quad get the sums of keys g and g + 8.
+// 2 max(0, x): an addition instead of a comparison, which has half the rate. The weights are halved; both are
+// exact.
+__device__ __forceinline__ float twice_positive(float x) {
+  return x + fabsf(x);
+}
+
+// Weighs and sums the heads of one token (`weights` are halved); all lanes of a quad get the sums of keys g
+// and g + 8.
 __device__ __forceinline__ float2 sum_heads(const float (&d)[16], const float* weights, int lane) {
   float2 sum = make_float2(0.0f, 0.0f);
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const float2 weight = *reinterpret_cast<const float2*>(weights + 8 * j + lane % 4 * 2);
-    sum.x = fmaf(weight.x, fmaxf(d[4 * j], 0.0f), sum.x);
-    sum.x = fmaf(weight.y, fmaxf(d[4 * j + 1], 0.0f), sum.x);
-    sum.y = fmaf(weight.x, fmaxf(d[4 * j + 2], 0.0f), sum.y);
-    sum.y = fmaf(weight.y, fmaxf(d[4 * j + 3], 0.0f), sum.y);
+    sum.x = fmaf(weight.x, twice_positive(d[4 * j]), sum.x);
+    sum.x = fmaf(weight.y, twice_positive(d[4 * j + 1]), sum.x);
+    sum.y = fmaf(weight.x, twice_positive(d[4 * j + 2]), sum.y);
+    sum.y = fmaf(weight.y, twice_positive(d[4 * j + 3]), sum.y);
   }
 #pragma unroll
   for (int bit = 1; bit < 4; bit *= 2) {
@@ -159,50 +165,67 @@ __device__ __forceinline__ void store_block_maxima(const IndexInput& input, int 
   }
 }
 
-template <int max_tokens>
+// One token against the 64 keys whose registers are in `a`.
+template <bool maxima>
+__device__ __forceinline__ void score_token(const IndexInput& input, std::uint64_t query,
+                                            const std::uint32_t (&a)[2][16], const float* weights, int row,
+                                            int first_key, int lane, std::uint16_t* scores) {
+  float d[16];
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int step = 0; step < 8; ++step) {
+    ptx::wgmma_rs<32, 0>(d, &a[step / 4][4 * (step % 4)], query + (step / 4 * 1024 + step % 4 * 32) / 16,
+                         step != 0);
+  }
+  ptx::wgmma_commit();
+  ptx::wgmma_wait<0>();
+  const float2 sum = sum_heads(d, weights, lane);
+  if (lane % 4 < 2) {
+    std::uint16_t* at = scores + static_cast<std::size_t>(row) * input.score_stride + first_key;
+    at[lane % 4 * 8 + lane / 4] = bf16_bits(lane % 4 == 0 ? sum.x : sum.y);
+  }
+  if constexpr (maxima) store_block_maxima(input, row, first_key, sum, lane);
+}
+
+template <int max_tokens, bool maxima>
 __device__ void score_keys(const IndexInput& input, const IndexJob& job, IndexShared<max_tokens>& shared,
-                           int& stage, std::uint32_t& phase, std::uint16_t* scores) {
+                           std::uint32_t& phases, std::uint16_t* scores) {
+  constexpr int stages = IndexConfig<max_tokens>::stages;
   const int group = threadIdx.x / 128;
   const int warp = threadIdx.x / 32 % 4;
   const int lane = threadIdx.x % 32;
   const std::uint64_t queries =
       ptx::row_descriptor(ptx::shared_address(shared.queries[0]), operand_atom_bytes);
-  for (int i = 0; i < job.stages(); ++i) {
-    ptx::barrier_wait(ptx::shared_address(&shared.full[stage]), phase);
-    std::uint32_t a[2][16];
-    widen_keys(shared.keys[stage] + group * 8 * index_unit_bytes, warp, lane, a);
-    __syncwarp();
-    if (lane == 0) ptx::barrier_arrive(ptx::shared_address(&shared.empty[stage]));
-    const int first_key = job.first_key + i * stage_keys + group * 64 + warp * 16;
+  const std::uint8_t* units = shared.keys[0] + group * 8 * index_unit_bytes;
+  const int count = job.stages();
 #pragma unroll 1
-    for (int token = 0; token < job.row.tokens; ++token) {
-      float d[16];
-      ptx::wgmma_fence();
+  for (int first = 0; first < count; first += stages) {
 #pragma unroll
-      for (int step = 0; step < 8; ++step) {
-        ptx::wgmma_rs<32, 0>(d, &a[step / 4][4 * (step % 4)],
-                             queries + (token * query_bytes + step / 4 * 1024 + step % 4 * 32) / 16,
-                             step != 0);
+    for (int stage = 0; stage < stages; ++stage) {
+      if (first + stage < count) {
+        ptx::barrier_wait(ptx::shared_address(&shared.full[stage]), phases >> stage & 1);
+        phases ^= 1u << stage;
+        std::uint32_t a[2][16];
+        widen_keys(units + stage * stage_bytes, warp, lane, a);
+        __syncwarp();
+        if (lane == 0) ptx::barrier_arrive(ptx::shared_address(&shared.empty[stage]));
+        const int first_key = job.first_key + (first + stage) * stage_keys + group * 64 + warp * 16;
+        if constexpr (max_tokens == 1) {
+          score_token<maxima>(input, queries, a, shared.weights[0], job.row.first_token, first_key, lane,
+                              scores);
+        } else {
+#pragma unroll 1
+          for (int token = 0; token < job.row.tokens; ++token) {
+            score_token<maxima>(input, queries + token * (query_bytes / 16), a, shared.weights[token],
+                                job.row.first_token + token, first_key, lane, scores);
+          }
+        }
       }
-      ptx::wgmma_commit();
-      ptx::wgmma_wait<0>();
-      const float2 sum = sum_heads(d, shared.weights[token], lane);
-      const int row = job.row.first_token + token;
-      if (lane % 4 < 2) {
-        const std::size_t at =
-            static_cast<std::size_t>(row) * input.score_stride + first_key + lane % 4 * 8 + lane / 4;
-        scores[at] = bf16_bits(lane % 4 == 0 ? sum.x : sum.y);
-      }
-      if (input.block_maxima != nullptr) store_block_maxima(input, row, first_key, sum, lane);
-    }
-    if (++stage == IndexConfig<max_tokens>::stages) {
-      stage = 0;
-      phase ^= 1;
     }
   }
 }
 
-template <int max_tokens>
+template <int max_tokens, bool maxima>
 __global__ void __launch_bounds__(IndexConfig<max_tokens>::threads, IndexConfig<max_tokens>::blocks_an_sm)
     index_kernel(const __grid_constant__ IndexInput input, std::uint16_t* scores, int jobs_a_row) {
   using Config = IndexConfig<max_tokens>;
@@ -216,13 +239,12 @@ __global__ void __launch_bounds__(IndexConfig<max_tokens>::threads, IndexConfig<
     ptx::barrier_init_fence();
   }
   __syncthreads();
-  int stage = 0;
-  std::uint32_t phase = 0;
+  std::uint32_t phases = 0;  // of each stage, a bit
   for (int index = blockIdx.x; index < input.row_count * jobs_a_row; index += gridDim.x) {
     const IndexJob job = index_job(input, index, jobs_a_row);
     if (job.first_key >= job.end_key) continue;
     if (threadIdx.x >= 256) {
-      load_keys(input, job, shared, stage, phase);
+      load_keys(input, job, shared, phases);
       continue;
     }
     // The queries of the last job are no longer read once both warpgroups are here.
@@ -233,19 +255,19 @@ __global__ void __launch_bounds__(IndexConfig<max_tokens>::threads, IndexConfig<
       reinterpret_cast<uint4*>(shared.queries[0])[i] = source[i];
     }
     for (int i = threadIdx.x; i < job.row.tokens * index_heads; i += 256) {
-      shared.weights[0][i] = input.weights[job.row.first_token * index_heads + i];
+      shared.weights[0][i] = 0.5f * input.weights[job.row.first_token * index_heads + i];
     }
     ptx::async_proxy_fence();
     ptx::named_barrier(1, 256);
-    score_keys(input, job, shared, stage, phase, scores);
+    score_keys<max_tokens, maxima>(input, job, shared, phases, scores);
   }
 }
 
-template <int max_tokens>
+template <int max_tokens, bool maxima>
 void launch(const IndexInput& input, std::uint16_t* scores, cudaStream_t stream) {
   using Config = IndexConfig<max_tokens>;
   constexpr int shared_bytes = sizeof(IndexShared<max_tokens>);
-  const auto kernel = index_kernel<max_tokens>;
+  const auto kernel = index_kernel<max_tokens, maxima>;
   static const cudaError_t prepared =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
   check(prepared, "index scores: shared memory");
@@ -260,9 +282,11 @@ void launch(const IndexInput& input, std::uint16_t* scores, cudaStream_t stream)
 void index_scores(const IndexInput& input, std::uint16_t* scores, cudaStream_t stream) {
   if (input.max_keys == 0) return;
   if (input.max_tokens == 1) {
-    launch<1>(input, scores, stream);
+    input.block_maxima == nullptr ? launch<1, false>(input, scores, stream)
+                                  : launch<1, true>(input, scores, stream);
   } else {
-    launch<8>(input, scores, stream);
+    input.block_maxima == nullptr ? launch<8, false>(input, scores, stream)
+                                  : launch<8, true>(input, scores, stream);
   }
 }
 

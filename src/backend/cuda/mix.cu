@@ -14,7 +14,7 @@ namespace {
 
 constexpr int slice_channels = 160;
 constexpr int slice_columns = streams * slice_channels;
-constexpr int block_rows = 16;
+constexpr int block_rows = 32;
 constexpr int mix_threads = 256;
 constexpr int partials =
     32;  // of a row and slice: 24 products, sum of squares of h, of the collapsed row; padding
@@ -53,10 +53,31 @@ struct Eight {
 };
 
 struct SliceShared {
-  float h[block_rows][slice_columns];
+  float weights[mix_outputs][slice_columns];
+  std::uint16_t h[block_rows][slice_columns];
   float squares[block_rows][slice_channels / 8];
   float collapsed_squares[block_rows][slice_channels / 8];
+  alignas(8) std::uint64_t weights_here;
 };
+
+// Starts copying the slice's mixing weights: 160 floats of each stream and output.
+__device__ void load_weights(const MixInput& input, int slice, SliceShared& shared) {
+  const std::uint32_t barrier = ptx::shared_address(&shared.weights_here);
+  if (threadIdx.x == 0) {
+    ptx::barrier_init(barrier, 1);
+    ptx::barrier_init_fence();
+    ptx::barrier_expect(barrier, sizeof(shared.weights));
+  }
+  __syncthreads();
+  if (threadIdx.x < mix_outputs * streams) {
+    const int output = threadIdx.x / streams;
+    const int stream = threadIdx.x % streams;
+    ptx::bulk_load(
+        ptx::shared_address(&shared.weights[output][stream * slice_channels]),
+        input.weights.fn + static_cast<std::size_t>(threadIdx.x) * input.width + slice * slice_channels,
+        slice_channels * 4, barrier);
+  }
+}
 
 // Eight channels of one row: all four streams, expanded, and their collapse.
 __device__ void mix_channels(const MixInput& input, int row, int local_row, int slice, int chunk,
@@ -95,41 +116,42 @@ __device__ void mix_channels(const MixInput& input, int row, int local_row, int 
 #pragma unroll
     for (int k = 0; k < 8; ++k) sum.v[k] += weight * old[i].v[k];
     squares += old[i].squares();
-    float* at = &shared.h[local_row][i * slice_channels + chunk * 8];
-    *reinterpret_cast<float4*>(at) = make_float4(old[i].v[0], old[i].v[1], old[i].v[2], old[i].v[3]);
-    *reinterpret_cast<float4*>(at + 4) = make_float4(old[i].v[4], old[i].v[5], old[i].v[6], old[i].v[7]);
+    old[i].store(&shared.h[local_row][i * slice_channels + chunk * 8]);
   }
   sum.store(collapsed + static_cast<std::size_t>(row) * input.width + channel);
   shared.squares[local_row][chunk] = squares;
   shared.collapsed_squares[local_row][chunk] = sum.squares();
 }
 
-// A warp multiplies 4 rows by 12 of the 24 rows of the mixing weights.
+// A warp multiplies 8 rows by 12 of the 24 rows of the mixing weights; a lane has 2 columns in 64.
 __device__ void mix_products(const MixInput& input, int first_row, int slice, const SliceShared& shared,
                              float* partial_sums, int slices) {
+  constexpr int warp_rows = 8;
   const int warp = threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
-  const int rows = warp / 2 * 4;
+  const int rows = warp / 2 * warp_rows;
   const int outputs = warp % 2 * 12;
   if (first_row + rows >= input.rows) return;
-  float sums[4][12] = {};
-  for (int i = 0; i < streams; ++i) {
-    for (int k = lane; k < slice_channels; k += 32) {
-      float values[4];
+  float sums[warp_rows][12] = {};
+#pragma unroll 1
+  for (int column = lane * 2; column < slice_columns; column += 64) {
+    float2 values[warp_rows];
 #pragma unroll
-      for (int r = 0; r < 4; ++r) values[r] = shared.h[rows + r][i * slice_channels + k];
-      const float* weights = input.weights.fn + static_cast<std::size_t>(outputs) * streams * input.width +
-                             i * input.width + slice * slice_channels + k;
+    for (int r = 0; r < warp_rows; ++r) {
+      const std::uint32_t pair = *reinterpret_cast<const std::uint32_t*>(&shared.h[rows + r][column]);
+      values[r] = make_float2(ptx::bf16_low(pair), ptx::bf16_high(pair));
+    }
 #pragma unroll
-      for (int j = 0; j < 12; ++j) {
-        const float weight = __ldg(weights + static_cast<std::size_t>(j) * streams * input.width);
+    for (int j = 0; j < 12; ++j) {
+      const float2 weight = *reinterpret_cast<const float2*>(&shared.weights[outputs + j][column]);
 #pragma unroll
-        for (int r = 0; r < 4; ++r) sums[r][j] = fmaf(values[r], weight, sums[r][j]);
+      for (int r = 0; r < warp_rows; ++r) {
+        sums[r][j] = fmaf(values[r].y, weight.y, fmaf(values[r].x, weight.x, sums[r][j]));
       }
     }
   }
 #pragma unroll
-  for (int r = 0; r < 4; ++r) {
+  for (int r = 0; r < warp_rows; ++r) {
     float mine = 0.0f;
 #pragma unroll
     for (int j = 0; j < 12; ++j) {
@@ -145,7 +167,7 @@ __device__ void mix_products(const MixInput& input, int first_row, int slice, co
   }
 }
 
-__global__ void __launch_bounds__(mix_threads)
+__global__ void __launch_bounds__(mix_threads, 2)
     slice_kernel(const __grid_constant__ MixInput input, float* partial_sums, std::uint16_t* collapsed) {
   extern __shared__ __align__(16) std::uint8_t shared_base[];
   SliceShared& shared = *reinterpret_cast<SliceShared*>(shared_base);
@@ -153,11 +175,13 @@ __global__ void __launch_bounds__(mix_threads)
   const int slices = gridDim.x;
   const int first_row = blockIdx.y * block_rows;
   constexpr int chunks = slice_channels / 8;
+  load_weights(input, slice, shared);
   for (int item = threadIdx.x; item < block_rows * chunks; item += mix_threads) {
     const int row = first_row + item / chunks;
     if (row < input.rows) mix_channels(input, row, item / chunks, slice, item % chunks, shared, collapsed);
   }
   __syncthreads();
+  ptx::barrier_wait(ptx::shared_address(&shared.weights_here), 0);
   mix_products(input, first_row, slice, shared, partial_sums, slices);
   if (threadIdx.x < 2 * block_rows && first_row + static_cast<int>(threadIdx.x) / 2 < input.rows) {
     const int row = threadIdx.x / 2;
@@ -191,8 +215,8 @@ __device__ void finish_coefficients(const MixInput& input, int row, float logit,
   c = c / sum_of_lanes(c, 1) + input.mix_epsilon;
   c = c / (sum_of_lanes(c, 4) + input.mix_epsilon);
   for (int i = 1; i < input.iterations; ++i) {
-    c = c / (sum_of_lanes(c, 1) + input.mix_epsilon);
-    c = c / (sum_of_lanes(c, 4) + input.mix_epsilon);
+    c = __fdividef(c, sum_of_lanes(c, 1) + input.mix_epsilon);
+    c = __fdividef(c, sum_of_lanes(c, 4) + input.mix_epsilon);
   }
   if (lane < 16) next.comb[row * 16 + lane] = c;
 }
@@ -201,15 +225,24 @@ __global__ void __launch_bounds__(mix_threads)
     finish_kernel(const __grid_constant__ MixInput input, const float* partial_sums, int slices,
                   const std::uint16_t* collapsed, const __grid_constant__ MixCoefficients next,
                   std::uint16_t* out, std::uint16_t* plain, int atoms) {
+  constexpr int warps = mix_threads / 32;
   __shared__ float totals[partials];
+  __shared__ float parts[warps][partials];
   const int row = blockIdx.x;
-  if (threadIdx.x < 32) {
-    const float* at = partial_sums + static_cast<std::size_t>(row) * slices * partials + threadIdx.x;
+  {
+    // Warp w adds slices w, w + 8, ...; then the warps' sums are added in order.
+    const float* at = partial_sums + static_cast<std::size_t>(row) * slices * partials + threadIdx.x % 32;
     float sum = 0.0f;
-    if (threadIdx.x < mix_outputs + 2) {
+    if (threadIdx.x % 32 < mix_outputs + 2) {
 #pragma unroll 8
-      for (int slice = 0; slice < slices; ++slice) sum += at[slice * partials];
+      for (int slice = threadIdx.x / 32; slice < slices; slice += warps) sum += at[slice * partials];
     }
+    parts[threadIdx.x / 32][threadIdx.x % 32] = sum;
+  }
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    float sum = 0.0f;
+    for (int warp = 0; warp < warps; ++warp) sum += parts[warp][threadIdx.x];
     totals[threadIdx.x] = sum;
   }
   __syncthreads();
