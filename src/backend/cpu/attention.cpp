@@ -71,7 +71,6 @@ void Attention::attend(const model::Layer& layer, std::size_t keys, const float*
     for (std::size_t k = 0; k < keys; ++k) {
       w[k] = std::exp(w[k] - largest);
       sum += w[k];
-      w[k] = w[k];
     }
     denominators[h] = sum + std::exp(layer.weights->attention.sink[head + h] - largest);
   }

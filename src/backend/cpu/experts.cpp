@@ -30,6 +30,14 @@ void route(float* scores, std::size_t experts, const float* bias, std::size_t co
   for (std::size_t i = 0; i < count; ++i) weights[i] = weights[i] / (sum + 1e-20F) * scaling;
 }
 
+void swiglu(float* gate, const float* up, std::size_t n, float limit, float weight) {
+  for (std::size_t d = 0; d < n; ++d) {
+    const float a = std::min(gate[d], limit);
+    const float b = std::clamp(up[d], -limit, limit);
+    gate[d] = weight * (a / (1.0F + std::exp(-a))) * b;
+  }
+}
+
 void Experts::route_rows(const model::Layer& layer, std::size_t count, const StepRows& rows, const Rows& x,
                          model::Observer* observer) {
   const checkpoint::MoeWeights& weights = layer.weights->moe;
@@ -73,20 +81,13 @@ void Experts::group_rows(const model::Layer& layer, std::size_t count, const Row
   expert_start_[0] = 0;
 }
 
-// gate <- weight * silu(min(gate, limit)) * clamp(up, +-limit), then as input of the down projection.
+// The activation of every row, then as input of the down projection.
 void Experts::activate(Rows& gate, const Rows& up, const std::vector<float>* weights, const float*& rounded,
                        Rows& copy) {
   const auto limit = static_cast<float>(context_.model.config().swiglu_limit);
   context_.pool.parallel_for(gate.rows(), 4, [&](std::size_t begin, std::size_t end, std::size_t) {
     for (std::size_t i = begin; i < end; ++i) {
-      const float weight = weights != nullptr ? (*weights)[i] : 1.0F;
-      float* g = gate.row(i);
-      const float* u = up.row(i);
-      for (std::size_t d = 0; d < gate.width(); ++d) {
-        const float a = std::min(g[d], limit);
-        const float b = std::clamp(u[d], -limit, limit);
-        g[d] = weight * (a / (1.0F + std::exp(-a))) * b;
-      }
+      swiglu(gate.row(i), up.row(i), gate.width(), limit, weights != nullptr ? (*weights)[i] : 1.0F);
     }
   });
   rounded = linear_.quantised(gate, copy);

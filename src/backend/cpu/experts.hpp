@@ -14,6 +14,9 @@ namespace thalweg::backend::cpu {
 void route(float* scores, std::size_t experts, const float* bias, std::size_t count, float scaling,
            std::int32_t* chosen, float* weights);
 
+/// gate[d] <- weight * silu(min(gate[d], limit)) * clamp(up[d], -limit, limit) for d < n.
+void swiglu(float* gate, const float* up, std::size_t n, float limit, float weight);
+
 class Experts {
  public:
   Experts(const Context& context, Linear& linear) : context_(context), linear_(linear) {}

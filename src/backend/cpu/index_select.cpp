@@ -21,20 +21,36 @@ std::uint64_t order_key(float score, std::uint32_t place) {
   return (std::uint64_t{~ascending} << 32) | place;
 }
 
-// Places of the `count` first scores in that order, ascending by place.
-void best_places(std::span<const float> scores, std::size_t count, std::vector<std::uint64_t>& keys) {
-  keys.resize(scores.size());
+}  // namespace
+
+void best_places(std::span<const float> scores, std::size_t count, std::vector<std::uint64_t>& places) {
+  places.resize(scores.size());
   for (std::size_t i = 0; i < scores.size(); ++i)
-    keys[i] = order_key(scores[i], static_cast<std::uint32_t>(i));
-  if (count < keys.size()) {
-    std::nth_element(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(count), keys.end());
-    keys.resize(count);
+    places[i] = order_key(scores[i], static_cast<std::uint32_t>(i));
+  if (count < places.size()) {
+    std::nth_element(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(count), places.end());
+    places.resize(count);
   }
-  for (std::uint64_t& key : keys) key &= 0xffffffffU;
-  std::sort(keys.begin(), keys.end());
+  for (std::uint64_t& place : places) place &= 0xffffffffU;
+  std::sort(places.begin(), places.end());
 }
 
-}  // namespace
+void candidate_blocks(std::span<const float> scores, std::size_t size, std::size_t count,
+                      std::vector<std::int64_t>& blocks) {
+  blocks.clear();
+  const std::size_t all = (scores.size() + size - 1) / size;
+  if (all <= count) return;
+  thread_local std::vector<float> best;
+  thread_local std::vector<std::uint64_t> places;
+  best.resize(all);
+  for (std::size_t b = 0; b < all; ++b) {
+    const auto entries = scores.subspan(b * size, std::min(size, scores.size() - b * size));
+    best[b] = *std::max_element(entries.begin(), entries.end());
+  }
+  best.back() = std::numeric_limits<float>::infinity();
+  best_places(best, count, places);
+  blocks.assign(places.begin(), places.end());
+}
 
 std::int64_t IndexSelect::visible(const model::Layer& layer, const StepRows& rows, std::size_t row) const {
   return (rows.rows()[row].position + 1) / layer.plan.ratio;
@@ -113,27 +129,6 @@ void IndexSelect::score_tile(const model::Layer& layer, const StepRows& rows, st
   }
 }
 
-// The candidate blocks of a row: those with the best entries, and always the one with the newest entry.
-void IndexSelect::choose_candidates(std::size_t row, std::span<const float> scores) {
-  const auto& config = context_.model.config();
-  const std::size_t size = config.candidate_block_size;
-  const std::size_t blocks = (scores.size() + size - 1) / size;
-  const auto wanted = static_cast<std::size_t>(config.candidate_topk_blocks);
-  candidates_[row].clear();
-  if (blocks <= wanted) return;
-  thread_local std::vector<float> best;
-  thread_local std::vector<std::uint64_t> keys;
-  best.resize(blocks);
-  for (std::size_t b = 0; b < blocks; ++b) {
-    const auto first = scores.begin() + static_cast<std::ptrdiff_t>(b * size);
-    best[b] = *std::max_element(
-        first, scores.begin() + static_cast<std::ptrdiff_t>(std::min(scores.size(), (b + 1) * size)));
-  }
-  best.back() = std::numeric_limits<float>::infinity();
-  best_places(best, wanted, keys);
-  candidates_[row].assign(keys.begin(), keys.end());
-}
-
 void IndexSelect::choose_entries(const model::Layer& layer, std::size_t row, std::span<const float> scores) {
   thread_local std::vector<std::uint64_t> keys;
   best_places(scores, selection_.topk, keys);
@@ -145,14 +140,15 @@ void IndexSelect::choose_entries(const model::Layer& layer, std::size_t row, std
 
 void IndexSelect::run(const model::Layer& layer, const StepRows& rows, const float* qr_linear, const Rows& x,
                       model::Observer* observer) {
+  const auto& config = context_.model.config();
   make_queries(layer, rows, qr_linear, x);
   if (observer != nullptr) {
-    const std::size_t heads = context_.model.config().index_heads;
+    const std::size_t heads = config.index_heads;
     observer->floats(layer.plan.id, "index_q", {queries_.data(), queries_.size()}, rows.size(),
                      {heads, queries_.width() / heads});
     observer->floats(layer.plan.id, "index_w", {weights_.data(), weights_.size()}, rows.size(), {heads});
   }
-  selection_.topk = context_.model.config().index_topk;
+  selection_.topk = config.index_topk;
   selection_.entries.resize(rows.size() * selection_.topk);
   selection_.counts.resize(rows.size());
   if (candidates_.size() < rows.size()) candidates_.resize(rows.size());
@@ -181,7 +177,10 @@ void IndexSelect::run(const model::Layer& layer, const StepRows& rows, const flo
     });
     context_.pool.parallel_for(count, 1, [&](std::size_t begin, std::size_t end, std::size_t) {
       for (std::size_t i = begin; i < end; ++i) {
-        if (layer.plan.makes_candidates) choose_candidates(first + i, scores_[i]);
+        if (layer.plan.makes_candidates) {
+          candidate_blocks(scores_[i], config.candidate_block_size, config.candidate_topk_blocks,
+                           candidates_[first + i]);
+        }
         choose_entries(layer, first + i, scores_[i]);
       }
     });

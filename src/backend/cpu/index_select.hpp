@@ -11,6 +11,16 @@
 
 namespace thalweg::backend::cpu {
 
+/// Places of the `count` largest scores (of all, if there are fewer), ascending; equal scores go to the lower
+/// place. `places` is scratch and result.
+void best_places(std::span<const float> scores, std::size_t count, std::vector<std::uint64_t>& places);
+
+/// The `count` candidate blocks of a row: blocks of `size` consecutive entries ranked by their largest score,
+/// the one with the newest entry always among them. Ascending; empty if there are no more than `count`
+/// blocks, which means all of them.
+void candidate_blocks(std::span<const float> scores, std::size_t size, std::size_t count,
+                      std::vector<std::int64_t>& blocks);
+
 /// Selected entries of every row, ascending.
 struct Selection {
   std::vector<std::int64_t> entries;  ///< [rows, topk]
@@ -41,7 +51,6 @@ class IndexSelect {
   std::int64_t entry_at(const model::Layer& layer, std::size_t row, std::int64_t place) const;
   void score_tile(const model::Layer& layer, const StepRows& rows, std::size_t row, std::int64_t first,
                   std::int64_t last, float* scores);
-  void choose_candidates(std::size_t row, std::span<const float> scores);
   void choose_entries(const model::Layer& layer, std::size_t row, std::span<const float> scores);
   void observe(const model::Layer& layer, const StepRows& rows, std::size_t first, std::size_t count,
                model::Observer& observer);

@@ -36,6 +36,26 @@ void softmax_rows(const float* logits, int streams, float eps, float* c) {
   }
 }
 
+constexpr std::size_t kPiece = 64;       // channels of all streams that are expanded at once
+constexpr std::size_t kMaxStreams = 16;  // configurations have no more
+
+// New values of `count` channels of every stream, from copies of the old ones: loops over channels, which
+// compilers turn into vectors.
+void expand_piece(const float* o, const float* post, const float* comb, std::size_t streams,
+                  std::size_t count, std::size_t stride, float* h) {
+  float old[kMaxStreams][kPiece];
+  for (std::size_t i = 0; i < streams; ++i) std::copy_n(h + i * stride, count, old[i]);
+  for (std::size_t j = 0; j < streams; ++j) {
+    float sums[kPiece];
+    for (std::size_t d = 0; d < count; ++d) sums[d] = post[j] * o[d];
+    for (std::size_t i = 0; i < streams; ++i) {
+      const float weight = comb[i * streams + j];
+      for (std::size_t d = 0; d < count; ++d) sums[d] += weight * old[i][d];
+    }
+    std::copy_n(sums, count, h + j * stride);
+  }
+}
+
 }  // namespace
 
 void mix_row(const float* logits, int streams, int iterations, float eps, float* pre, float* post,
@@ -97,19 +117,10 @@ void expand(const Context& context, const Rows& o, const MixCoefficients& mix, R
   const std::size_t streams = mix.post.width();
   const std::size_t width = o.width();
   context.pool.parallel_for(h.rows(), 4, [&](std::size_t begin, std::size_t end, std::size_t) {
-    constexpr std::size_t kMaxStreams = 16;
     for (std::size_t row = begin; row < end; ++row) {
-      const float* post = mix.post.row(row);
-      const float* comb = mix.comb.row(row);
-      float* streams_of_row = h.row(row);
-      for (std::size_t d = 0; d < width; ++d) {
-        float old[kMaxStreams];
-        for (std::size_t i = 0; i < streams; ++i) old[i] = streams_of_row[i * width + d];
-        for (std::size_t j = 0; j < streams; ++j) {
-          float sum = post[j] * o.row(row)[d];
-          for (std::size_t i = 0; i < streams; ++i) sum += comb[i * streams + j] * old[i];
-          streams_of_row[j * width + d] = sum;
-        }
+      for (std::size_t d = 0; d < width; d += kPiece) {
+        expand_piece(o.row(row) + d, mix.post.row(row), mix.comb.row(row), streams,
+                     std::min(kPiece, width - d), width, h.row(row) + d);
       }
     }
   });

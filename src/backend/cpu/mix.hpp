@@ -24,10 +24,10 @@ void mix_coefficients(const Context& context, Linear& linear, const checkpoint::
 void mix_row(const float* logits, int streams, int iterations, float eps, float* pre, float* post,
              float* comb);
 
-/// x[row] = sum_i pre_i h_i, rounded as an activation.
+/// x[row] = sum_i pre_i h_i.
 void collapse(const Context& context, const Rows& h, const Rows& pre, Rows& x);
 
-/// h'_j = post_j o + sum_i comb[i][j] h_i, rounded as an activation; in place.
+/// h'_j = post_j o + sum_i comb[i][j] h_i; in place.
 void expand(const Context& context, const Rows& o, const MixCoefficients& mix, Rows& h);
 
 }  // namespace thalweg::backend::cpu

@@ -7,7 +7,7 @@
 
 namespace thalweg::backend::cpu {
 
-/// In place: x[i] = w[i] * x[i] * rsqrt(mean(x^2) + eps), not yet rounded (model specification, section 2).
+/// In place: x[i] = w[i] * x[i] * rsqrt(mean(x^2) + eps) (model specification, section 2).
 void rms_norm(float* x, checkpoint::Bf16Vector weight, float eps);
 
 }  // namespace thalweg::backend::cpu

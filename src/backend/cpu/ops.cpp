@@ -54,14 +54,16 @@ void Ops::embed(const checkpoint::Bf16Matrix& table) {
   const auto width = static_cast<std::size_t>(table.cols);
   h_.resize(rows_.size(), streams * width);
   pre_.resize(rows_.size(), streams);
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    const checkpoint::Bf16Bits* source = table.data + rows_.rows()[i].token * table.cols;
-    float* out = h_.row(i);
-    for (std::size_t d = 0; d < width; ++d) out[d] = numeric::from_bf16(source[d]);
-    for (std::size_t s = 1; s < streams; ++s) std::memcpy(out + s * width, out, width * sizeof(float));
-    std::fill(pre_.row(i), pre_.row(i) + streams, 0.0F);
-    pre_.row(i)[0] = 1.0F;
-  }
+  context_.pool.parallel_for(rows_.size(), 8, [&](std::size_t begin, std::size_t end, std::size_t) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const checkpoint::Bf16Bits* source = table.data + rows_.rows()[i].token * table.cols;
+      float* out = h_.row(i);
+      for (std::size_t d = 0; d < width; ++d) out[d] = numeric::from_bf16(source[d]);
+      for (std::size_t s = 1; s < streams; ++s) std::memcpy(out + s * width, out, width * sizeof(float));
+      std::fill(pre_.row(i), pre_.row(i) + streams, 0.0F);
+      pre_.row(i)[0] = 1.0F;
+    }
+  });
   watch(0, "in_streams", h_, {streams, width});
 }
 
@@ -73,14 +75,17 @@ void Ops::engram(const Layer& layer) {
 void Ops::draft_feature(const Layer& layer) {
   const std::size_t streams = pre_.width();
   const std::size_t width = h_.width() / streams;
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    float* out = features_.row(i) + static_cast<std::size_t>(layer.plan.draft_feature) * width;
-    for (std::size_t d = 0; d < width; ++d) {
-      float sum = 0;
-      for (std::size_t s = 0; s < streams; ++s) sum += h_.row(i)[s * width + d];
-      out[d] = sum / static_cast<float>(streams);
+  context_.pool.parallel_for(rows_.size(), 8, [&](std::size_t begin, std::size_t end, std::size_t) {
+    for (std::size_t i = begin; i < end; ++i) {
+      float* out = features_.row(i) + static_cast<std::size_t>(layer.plan.draft_feature) * width;
+      std::fill(out, out + width, 0.0F);
+      for (std::size_t s = 0; s < streams; ++s) {
+        const float* in = h_.row(i) + s * width;
+        for (std::size_t d = 0; d < width; ++d) out[d] += in[d];
+      }
+      for (std::size_t d = 0; d < width; ++d) out[d] /= static_cast<float>(streams);
     }
-  }
+  });
 }
 
 void Ops::mix(const Layer& layer, const checkpoint::MixWeights& weights, const char* site) {
@@ -160,8 +165,11 @@ void Ops::project(const Layer& layer) {
 
   normalise(window_, weights.kv_norm);
   rotate_rows(window_, head_dim, false, compressed);
-  for (std::size_t i = 0; i < n; ++i)
-    numeric::round_row(context_.rounding.formats.window, {window_.row(i), head_dim});
+  context_.pool.parallel_for(n, 8, [&](std::size_t begin, std::size_t end, std::size_t) {
+    for (std::size_t i = begin; i < end; ++i) {
+      numeric::round_row(context_.rounding.formats.window, {window_.row(i), head_dim});
+    }
+  });
   watch(layer.plan.id, "window_kv", window_, {head_dim});
 }
 
@@ -201,12 +209,12 @@ void Ops::project_output(const Layer& layer) {
   const std::size_t n = rows_.size();
   grouped_.resize(n, groups * rank);
   const float* core = linear_.quantised(attended_, attended_rounded_);
-  std::vector<Product> products;
+  output_products_.clear();
   for (std::size_t g = 0; g < groups; ++g) {
-    products.push_back({Matrix(weights.wo_a).slice_rows(g * rank, rank), core + g * inputs, attended_.width(),
-                        n, grouped_.data() + g * rank, grouped_.width()});
+    output_products_.push_back({Matrix(weights.wo_a).slice_rows(g * rank, rank), core + g * inputs,
+                                attended_.width(), n, grouped_.data() + g * rank, grouped_.width()});
   }
-  linear_.run(products);
+  linear_.run(output_products_);
   const float* u = linear_.quantised(grouped_, grouped_rounded_);
   o_.resize(n, weights.wo_b.rows);
   linear_.run({Matrix(weights.wo_b), u, grouped_.width(), n, o_.data(), o_.width()});

@@ -107,6 +107,7 @@ class Ops {
   Rows attended_;
   Rows attended_rounded_;
   Rows grouped_;  // [rows, groups * rank]
+  std::vector<Product> output_products_;
   Rows grouped_rounded_;
   Rows features_;  // [rows, targets * hidden]
   Rows features_rounded_;
