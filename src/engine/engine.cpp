@@ -435,7 +435,9 @@ void Engine::take_tokens(Sequence& sequence, const StepPart& part, SampleTask& t
   sequence.confidences.assign(task.next_confidences.begin(), task.next_confidences.end());
   if (!task.error.empty()) task.tokens.pop_back();
   for (std::size_t i = 0; i < task.tokens.size(); ++i) {
-    if (take_token(sequence, task.tokens[i], task.has_logprobs ? &task.logprobs[i] : nullptr)) return;
+    const bool accepted = i + 1 < task.tokens.size() || !task.error.empty();
+    if (take_token(sequence, task.tokens[i], accepted, task.has_logprobs ? &task.logprobs[i] : nullptr))
+      return;
   }
   if (task.error.empty()) return;
   Event event;
@@ -444,10 +446,12 @@ void Engine::take_tokens(Sequence& sequence, const StepPart& part, SampleTask& t
 }
 
 // True: the answer has ended.
-bool Engine::take_token(Sequence& sequence, std::int32_t token, const OutputLogprobs* logprobs) {
+bool Engine::take_token(Sequence& sequence, std::int32_t token, bool accepted_draft,
+                        const OutputLogprobs* logprobs) {
   Event event;
   sequence.tokens.push_back(token);
   event.token = token;
+  event.accepted_draft = accepted_draft;
   event.logprobs = logprobs;
   const bool first = sequence.produced() == 1;
   if (first && sequence.choice == 0 && sequence.active->request.sampling.prompt_logprobs) {

@@ -54,6 +54,7 @@ struct Event {
   RequestId request = 0;
   std::int32_t choice = 0;
   std::optional<std::int32_t> token;         ///< the token just produced
+  bool accepted_draft = false;               ///< it was drafted, and the target agreed
   std::string text;                          ///< newly visible text; requests without `parse`
   std::vector<text::ParseEvent> parsed;      ///< newly parsed output; requests with `parse`
   const OutputLogprobs* logprobs = nullptr;  ///< of `token`, if asked for; valid during the call
