@@ -58,6 +58,13 @@ constexpr Spread kSpreads[] = {
 
 using Case = std::tuple<std::string, std::string>;  // data set, prompt
 
+// For the properties that a test run's report lists (docs/numerics.md).
+std::string scientific(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1e", value);
+  return text;
+}
+
 class GoldenLogits : public ::testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
@@ -103,7 +110,7 @@ TEST_P(GoldenLogits, FloatEqualsTheFloat32Reference) {
     most = std::max(most, distance(logits[positions[i]], row(expected, i, vocab)));
   }
   EXPECT_LE(most, kFloatTolerance);
-  RecordProperty("max_abs", std::to_string(most));
+  RecordProperty("max_abs", scientific(most));
 }
 
 // In the long prompt of `long` two scores on both sides of a selection's cut lie 3e-7 of their spread apart,
@@ -141,12 +148,14 @@ TEST_P(GoldenLogits, CacheFormatsEqualTheReferenceUntilARoundingFlips) {
     if (distance(logits[positions[i]], row) > kCacheTolerance) ++deviating;
     sum += divergence(row, logits[positions[i]]);
   }
-  EXPECT_LE(sum / static_cast<double>(positions.size()), spread().cache_divergence);
+  const double mean = sum / static_cast<double>(positions.size());
+  EXPECT_LE(mean, spread().cache_divergence);
   const bool may_flip = prompt == "long" || (set.starts_with("tiny") && prompt == "len100");
   if (!may_flip) {
     EXPECT_EQ(deviating, 0U);
   }
   RecordProperty("rows_deviating", std::to_string(deviating) + " of " + std::to_string(positions.size()));
+  RecordProperty("mean_divergence", scientific(mean));
 }
 
 TEST_P(GoldenLogits, ReferenceStaysWithinTheSpreadOfTheReleasedArithmetic) {
@@ -164,6 +173,8 @@ TEST_P(GoldenLogits, ReferenceStaysWithinTheSpreadOfTheReleasedArithmetic) {
   const auto count = static_cast<double>(positions.size());
   EXPECT_LE(sum / count, std::max(1e-3, 2 * spread().reference_divergence));
   EXPECT_GE(static_cast<double>(agreed) / count, spread().reference_agreement - 0.1);
+  RecordProperty("mean_divergence", scientific(sum / count));
+  RecordProperty("best_agrees", std::to_string(agreed) + " of " + std::to_string(positions.size()));
 }
 
 // The imitation rounds what this precision rounds, so that until a first value falls to the other side of a
