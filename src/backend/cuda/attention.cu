@@ -9,7 +9,7 @@
 // the others), each for one block of a cluster. In a block warpgroup 2 widens tiles into two buffers;
 // warpgroups 0 and 1 multiply: each takes half of a tile's keys for the scores, they exchange maxima and
 // probabilities through shared memory, and each sums half of the channels. The running maximum starts at
-// -1e30. At the end the blocks exchange halves of their sums: block r finishes channels 256 r .. 256 r + 255.
+// -1e30. At the end the blocks exchange the sums of half of the heads each.
 #include "backend/cuda/attention.hpp"
 #include "backend/cuda/device.hpp"
 #include "backend/cuda/ptx.cuh"
@@ -34,8 +34,8 @@ struct AttentionShared {
   std::uint8_t probabilities[64 * 128];
   float maxima[2][heads];
   float sums[2][heads];
-  float2 state[heads];                                  // maximum and sum of the block's part
-  const std::uint8_t* rows[max_part_tiles * key_tile];  // null: no such key
+  float2 state[heads];  // maximum and sum of the block's part
+  const std::uint8_t* rows[max_part_tiles * key_tile];
   alignas(8) std::uint64_t full[2];
   alignas(8) std::uint64_t empty[2];
 };
@@ -76,20 +76,18 @@ __device__ const std::uint8_t* compressed_row(const CompressedCache& cache, cons
          static_cast<std::size_t>(entry % cache.page_rows) * compressed_row_bytes;
 }
 
-// Finds where the keys of all tiles lie; run by the widening warpgroup.
+// Finds where the keys of all tiles lie; run by the widening warpgroup. Where a tile has fewer keys the last
+// one stands in: its probability will be zero, so that anything finite serves.
 __device__ void find_rows(const AttentionInput& input, int query, const TileList& tiles,
                           AttentionShared& shared) {
   for (int i = threadIdx.x - 256; i < tiles.count() * key_tile; i += 128) {
     const int tile = i / key_tile;
-    const std::uint8_t* row = nullptr;
-    if (i % key_tile < tiles.keys(tile)) {
-      const int index = tiles.first_key(tile) + i % key_tile;
-      row = tiles.is_window(tile)
-                ? window_row(input.window, tiles.row, index)
-                : compressed_row(input.compressed, tiles.row,
-                                 input.selection[static_cast<std::size_t>(query) * selection_limit + index]);
-    }
-    shared.rows[i] = row;
+    const int index = tiles.first_key(tile) + min(i % key_tile, tiles.keys(tile) - 1);
+    shared.rows[i] =
+        tiles.is_window(tile)
+            ? window_row(input.window, tiles.row, index)
+            : compressed_row(input.compressed, tiles.row,
+                             input.selection[static_cast<std::size_t>(query) * selection_limit + index]);
   }
   ptx::named_barrier(3, 128);
 }
@@ -108,48 +106,51 @@ struct Widener {
     quarter = lane / 8;
   }
 
-  __device__ __forceinline__ void load(int half_tile, RowQuarter& part) const {
-    if (half_tile >= 2 * tiles.count()) return;
-    const std::uint8_t* row = shared.rows[half_tile * 32 + key];
-    if (row == nullptr) {
-      part.clear();
-    } else if (tiles.is_window(half_tile / 2)) {
-      part.load_window(row, quarter);
-    } else {
-      part.load_compressed(row, quarter);
-    }
+  template <class Quarter>
+  __device__ __forceinline__ void load(int half_tile, Quarter& part) const {
+    part.load(shared.rows[half_tile * 32 + key], quarter);
   }
 
-  __device__ __forceinline__ void store(int half_tile, const RowQuarter& part) const {
+  template <class Quarter>
+  __device__ __forceinline__ void store(int half_tile, const Quarter& part) const {
     const int tile = half_tile / 2;
     const int buffer = tile % 2;
-    const int tile_key = half_tile % 2 * 32 + key;
     ptx::barrier_wait(ptx::shared_address(&shared.empty[buffer]), (tile / 2 & 1) ^ 1);
-    if (tiles.is_window(tile)) {
-      part.store_window(shared.keys[buffer], tile_key, quarter);
-    } else {
-      part.store_compressed(shared.keys[buffer], tile_key, quarter);
-    }
+    part.store(shared.keys[buffer], half_tile % 2 * 32 + key, quarter);
     ptx::async_proxy_fence();
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::barrier_arrive(ptx::shared_address(&shared.full[buffer]));
   }
 
-  /// Bytes are loaded two half tiles ahead: that is what memory takes.
-  __device__ void run() const {
-    RowQuarter parts[3];
-    load(0, parts[0]);
-    load(1, parts[1]);
+  // Half tiles [begin, end), of which the first two are loaded. A load follows the fence of a store, which
+  // would wait for it; it is issued in any case, so that nothing but its use waits.
+  template <class Quarter>
+  __device__ __forceinline__ void run(int begin, int end, Quarter (&parts)[2]) const {
 #pragma unroll 1
-    for (int first = 0; first < 2 * tiles.count(); first += 3) {
+    for (int first = begin; first < end; first += 2) {
 #pragma unroll
-      for (int i = 0; i < 3; ++i) {
-        if (first + i < 2 * tiles.count()) {
-          load(first + i + 2, parts[(i + 2) % 3]);
-          store(first + i, parts[i]);
-        }
+      for (int i = 0; i < 2; ++i) {
+        store(first + i, parts[i]);
+        load(min(first + 2, end - 2) + i, parts[i]);
       }
     }
+  }
+
+  __device__ void run() const {
+    const int windows = 2 * tiles.window_tiles;
+    const int end = 2 * tiles.count();
+    CompressedQuarter compressed[2];
+    WindowQuarter window[2];
+    if (windows > 0) {
+      load(0, window[0]);
+      load(1, window[1]);
+    }
+    if (end > windows) {
+      load(windows, compressed[0]);
+      load(windows + 1, compressed[1]);
+    }
+    run(0, windows, window);
+    run(windows, end, compressed);
   }
 };
 
@@ -305,77 +306,78 @@ __device__ __forceinline__ float2 load_state(const AttentionShared& shared, int 
   return make_float2(ptx::cluster_load(at), ptx::cluster_load(at + 4));
 }
 
-// Divides, rotates back and stores one warpgroup's channels. `weight` is what each head's sums are multiplied
-// by.
-__device__ void store_channels(const AttentionInput& input, int query, const float (&o)[2][64],
-                               const float (&weight)[2], std::uint16_t* out, int atoms,
-                               std::size_t group_values) {
+/// Where the output goes.
+struct OutputPlace {
+  std::uint16_t* out;
+  int atoms;
+  std::size_t group_values;
+};
+
+// Divides by the sum of both parts (and the sink), rotates back and stores the thread's channels of one of
+// its two heads. With two parts the other block's sums are added first; both blocks compute them from the
+// same two numbers a head, in the same order.
+template <int parts, int half>
+__device__ void finish_head(const AttentionInput& input, int query, const AttentionShared& shared,
+                            std::uint32_t rank, const float (&o)[2][64], const OutputPlace& place) {
   const int group = threadIdx.x / 128;
   const int lane = threadIdx.x % 32;
-  const int row = threadIdx.x % 128 / 32 * 16 + lane / 4;
+  const int head = threadIdx.x % 128 / 32 * 16 + lane / 4 + 8 * half;
+  const float2 mine = load_state(shared, head, rank);
+  const float2 other = parts == 2 ? load_state(shared, head, rank ^ 1) : make_float2(no_score, 0.0f);
+  const float2 first = rank == 0 ? mine : other;
+  const float2 second = rank == 0 ? other : mine;
+  const float maximum = fmaxf(first.x, second.x);
+  const float first_factor = exp2f(first.x - maximum);
+  const float second_factor = exp2f(second.x - maximum);
+  const float sink = exp2f(input.sinks[head] * 1.4426950408889634f - maximum);
+  const float total = first.y * first_factor + second.y * second_factor + sink;
+  const float weight = maximum == no_score ? 0.0f : 256.0f / total;
+  const float my_factor = rank == 0 ? first_factor : second_factor;
+  const float other_factor = rank == 0 ? second_factor : first_factor;
+  const std::uint32_t at =
+      parts == 2 ? ptx::cluster_address(ptx::shared_address(shared.keys[0]), rank ^ 1) + threadIdx.x * 16 : 0;
+  std::uint16_t* base = place.out + head / 8 * place.group_values + operand_index(query, 0, place.atoms) +
+                        static_cast<std::size_t>(head % 8 * 4 + group * 2) * place.atoms * 1024 +
+                        lane % 4 * 2;
+  base -= (query % 8) * 8;  // chunk 0 of the row: its swizzle is added below
 #pragma unroll
-  for (int j = 0; j < 32; ++j) {
-    const int channel = group * 256 + j * 8 + lane % 4 * 2;
+  for (int pair = 0; pair < 16; ++pair) {
+    const float4 added =
+        parts == 2 ? ptx::cluster_load4(at + pair * 4096) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int head = row + 8 * half;
-      std::uint32_t pair = ptx::bf16x2_round(o[j / 16][4 * (j % 16) + 2 * half] * weight[half],
-                                             o[j / 16][4 * (j % 16) + 2 * half + 1] * weight[half]);
-      if (channel >= head_width - 64) {
-        const float2 rotation = input.rotations[query * 32 + (channel - (head_width - 64)) / 2];
-        const float u = ptx::bf16_low(pair);
-        const float v = ptx::bf16_high(pair);
-        pair = ptx::bf16x2_round(u * rotation.x + v * rotation.y, v * rotation.x - u * rotation.y);
+    for (int k = 0; k < 2; ++k) {
+      const int j = 2 * pair + k;
+      const float* sums = &o[j / 16][4 * (j % 16) + 2 * half];
+      const float u = (sums[0] * my_factor + (k == 0 ? added.x : added.z) * other_factor) * weight;
+      const float v = (sums[1] * my_factor + (k == 0 ? added.y : added.w) * other_factor) * weight;
+      std::uint32_t rounded = ptx::bf16x2_round(u, v);
+      if (j >= 24 && group == 1) {
+        const float2 rotation = input.rotations[query * 32 + (j - 24) * 4 + lane % 4];
+        const float x = ptx::bf16_low(rounded);
+        const float y = ptx::bf16_high(rounded);
+        rounded = ptx::bf16x2_round(x * rotation.x + y * rotation.y, y * rotation.x - x * rotation.y);
       }
-      const std::size_t index = operand_index(query, head % 8 * head_width + channel, atoms);
-      *reinterpret_cast<std::uint32_t*>(out + head / 8 * group_values + index) = pair;
+      std::uint16_t* to = base + static_cast<std::size_t>(j / 16) * place.atoms * 1024 + j / 8 % 2 * 512;
+      *reinterpret_cast<std::uint32_t*>(to + (((j % 8) ^ (query % 8)) * 8)) = rounded;
     }
   }
 }
 
-// Adds the other block's sums for the channels this warpgroup finishes. `o` becomes the sum under the common
-// maximum.
-__device__ void add_other_part(const AttentionShared& shared, std::uint32_t rank, float (&o)[2][64],
-                               float (&weight)[2], const float* sinks, int parts) {
-  const int lane = threadIdx.x % 32;
-  const int row = threadIdx.x % 128 / 32 * 16 + lane / 4;
-  float factor[2][2];
+// Leaves the sums of one head for the other block.
+template <int half>
+__device__ void lend_sums(AttentionShared& shared, const float (&o)[2][64]) {
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float2 mine = load_state(shared, row + 8 * half, rank);
-    const float2 other =
-        parts == 2 ? load_state(shared, row + 8 * half, rank ^ 1) : make_float2(no_score, 0.0f);
-    const float2 first = rank == 0 ? mine : other;
-    const float2 second = rank == 0 ? other : mine;
-    const float maximum = fmaxf(first.x, second.x);
-    const float first_factor = exp2f(first.x - maximum);
-    const float second_factor = exp2f(second.x - maximum);
-    const float sink = exp2f(sinks[row + 8 * half] * 1.4426950408889634f - maximum);
-    const float total = first.y * first_factor + second.y * second_factor + sink;
-    factor[half][0] = rank == 0 ? first_factor : second_factor;
-    factor[half][1] = rank == 0 ? second_factor : first_factor;
-    weight[half] = maximum == no_score ? 0.0f : 256.0f / total;
-  }
-  const std::uint32_t at = parts == 2 ? ptx::cluster_address(ptx::shared_address(shared.keys[0]), rank ^ 1) +
-                                            threadIdx.x % 128 * 16
-                                      : 0;
-#pragma unroll
-  for (int i = 0; i < 32; ++i) {
-    const float4 other = parts == 2 ? ptx::cluster_load4(at + i * 2048) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    const float values[4] = {other.x, other.y, other.z, other.w};
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      const int half = k / 2;
-      float& sum = o[i / 16][4 * (i % 16) + k];
-      sum = sum * factor[half][0] + values[k] * factor[half][1];
-    }
+  for (int pair = 0; pair < 16; ++pair) {
+    const float* sums = &o[pair / 8][8 * (pair % 8) + 2 * half];
+    *reinterpret_cast<float4*>(shared.keys[0] + pair * 4096 + threadIdx.x * 16) =
+        make_float4(sums[0], sums[1], sums[4], sums[5]);
   }
 }
 
 template <int parts>
 __global__ void __launch_bounds__(attention_threads, 1)
-    attention_kernel(const __grid_constant__ AttentionInput input, std::uint16_t* out, int atoms,
-                     std::size_t group_values) {
+    attention_kernel(const __grid_constant__ AttentionInput input,
+                     const __grid_constant__ OutputPlace place) {
   extern __shared__ __align__(1024) std::uint8_t shared_base[];
   AttentionShared& shared = *reinterpret_cast<AttentionShared*>(shared_base);
   const int query = blockIdx.x / parts;
@@ -390,7 +392,7 @@ __global__ void __launch_bounds__(attention_threads, 1)
   __syncthreads();
   const TileList tiles(input.rows[query], rank, parts);
   if (threadIdx.x >= 256) {
-    ptx::give_registers<120>();
+    ptx::give_registers<152>();
     find_rows(input, query, tiles, shared);
     Widener(tiles, shared).run();
     if constexpr (parts == 2) {
@@ -400,31 +402,23 @@ __global__ void __launch_bounds__(attention_threads, 1)
     }
     return;
   }
-  ptx::take_registers<192>();
+  ptx::take_registers<176>();
   load_q(input.q + static_cast<std::size_t>(query) * heads * head_width, shared);
-  const int group = threadIdx.x / 128;
   Accumulator state;
   multiply_tiles(tiles, shared, state);
   publish_state(shared, state);
   if constexpr (parts == 2) {
-    if (group != static_cast<int>(rank)) {  // the other block finishes these channels
-#pragma unroll
-      for (int i = 0; i < 32; ++i) {
-        const float* o = &state.o[i / 16][4 * (i % 16)];
-        *reinterpret_cast<float4*>(shared.keys[0] + i * 2048 + threadIdx.x % 128 * 16) =
-            make_float4(o[0], o[1], o[2], o[3]);
-      }
-    }
+    // Block 0 finishes each thread's first head, block 1 its second.
+    rank == 0 ? lend_sums<1>(shared, state.o) : lend_sums<0>(shared, state.o);
+    ptx::cluster_sync();
+    rank == 0 ? finish_head<2, 0>(input, query, shared, rank, state.o, place)
+              : finish_head<2, 1>(input, query, shared, rank, state.o, place);
     ptx::cluster_sync();
   } else {
     ptx::named_barrier(1, 256);
+    finish_head<1, 0>(input, query, shared, rank, state.o, place);
+    finish_head<1, 1>(input, query, shared, rank, state.o, place);
   }
-  if (parts == 1 || group == static_cast<int>(rank)) {
-    float weight[2];
-    add_other_part(shared, rank, state.o, weight, input.sinks, parts);
-    store_channels(input, query, state.o, weight, out, atoms, group_values);
-  }
-  if constexpr (parts == 2) ptx::cluster_sync();
 }
 
 template <int parts>
@@ -433,6 +427,7 @@ void launch(const AttentionInput& input, const OperandView& out, cudaStream_t st
   static const cudaError_t prepared = cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sizeof(AttentionShared)));
   check(prepared, "attention: shared memory");
+  const OutputPlace place{out.data, out.atoms(), operand_values(out.rows, out.columns)};
   cudaLaunchAttribute attribute;
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim = {parts, 1, 1};
@@ -443,9 +438,7 @@ void launch(const AttentionInput& input, const OperandView& out, cudaStream_t st
   config.stream = stream;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&config, kernel, input, out.data, out.atoms(),
-                           operand_values(out.rows, out.columns)),
-        "attention");
+  check(cudaLaunchKernelEx(&config, kernel, input, place), "attention");
 }
 
 }  // namespace

@@ -59,29 +59,18 @@ __device__ __forceinline__ uint2 fp4_scales(std::uint32_t codes) {
   return make_uint2(__byte_perm(values, 0, 0x1010), __byte_perm(values, 0, 0x3232));
 }
 
-/// A quarter of a cache row (128 channels) on its way from memory: loaded early, widened when there is room.
-struct RowQuarter {
-  uint4 codes[8];  // a compressed row uses 4
+/// A quarter of a compressed row (128 channels) on its way from memory: loaded early, widened when there is
+/// room.
+struct CompressedQuarter {
+  uint4 codes[4];
   uint2 scales;
 
-  __device__ void load_compressed(const std::uint8_t* row, int quarter) {
+  __device__ __forceinline__ void load(const std::uint8_t* row, int quarter) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) codes[i] = __ldg(reinterpret_cast<const uint4*>(row + quarter * 64) + i);
     scales = __ldg(reinterpret_cast<const uint2*>(row + 256 + quarter * 8));
   }
-  __device__ void load_window(const std::uint8_t* row, int quarter) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) codes[i] = __ldg(reinterpret_cast<const uint4*>(row + quarter * 128) + i);
-    scales.x = __ldg(reinterpret_cast<const std::uint32_t*>(row + 512 + quarter * 4));
-  }
-  /// A key that does not exist: zeros under a scale of 1.
-  __device__ void clear() {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) codes[i] = make_uint4(0, 0, 0, 0);
-    scales = make_uint2(0x7F7F7F7Fu, 0);
-  }
-
-  __device__ void store_compressed(std::uint8_t* tile, int key, int quarter) const {
+  __device__ __forceinline__ void store(std::uint8_t* tile, int key, int quarter) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const uint2 scale = fp4_scales((i < 2 ? scales.x : scales.y) >> (i % 2 * 16));
@@ -94,12 +83,24 @@ struct RowQuarter {
       }
     }
   }
-  __device__ void store_window(std::uint8_t* tile, int key, int quarter) const {
+};
+
+/// The same of a window row.
+struct WindowQuarter {
+  uint4 codes[8];
+  std::uint32_t scales;
+
+  __device__ __forceinline__ void load(const std::uint8_t* row, int quarter) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) codes[i] = __ldg(reinterpret_cast<const uint4*>(row + quarter * 128) + i);
+    scales = __ldg(reinterpret_cast<const std::uint32_t*>(row + 512 + quarter * 4));
+  }
+  __device__ __forceinline__ void store(std::uint8_t* tile, int key, int quarter) const {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       // 2^(code - 127), times 2^120 for the bit pattern, times 2^-8.
       const std::uint32_t scale =
-          __byte_perm(scales.x, 0, 0x4440 + i / 2) * 0x00800080u + (120 + key_exponent) * 0x00800080u;
+          __byte_perm(scales, 0, 0x4440 + i / 2) * 0x00800080u + (120 + key_exponent) * 0x00800080u;
       const uint2 a = widen_fp8(codes[i].x, scale);
       const uint2 b = widen_fp8(codes[i].y, scale);
       const uint2 c = widen_fp8(codes[i].z, scale);
