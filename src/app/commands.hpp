@@ -12,6 +12,9 @@ void add_commands(CLI::App& app);
 /// `plan`: what a model takes and what fits on given devices, from its configuration alone.
 void add_plan(CLI::App& app);
 
+/// `bench`: measurements (docs/kernels.md).
+void add_bench(CLI::App& app);
+
 /// `inspect checkpoint`: configuration and tensor table of a checkpoint, checked as loading checks it.
 void add_inspect_checkpoint(CLI::App& inspect);
 

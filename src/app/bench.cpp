@@ -1,0 +1,42 @@
+// `thalweg bench`: measurements of this build on this machine.
+#include "app/commands.hpp"
+#include "base/error.hpp"
+#ifdef THALWEG_CUDA
+#include "bench/kernel_bench.hpp"
+#endif
+
+#include <memory>
+#include <string>
+
+namespace thalweg::app {
+namespace {
+
+struct KernelOptions {
+  std::string filter;
+  std::string out;
+};
+
+void run_kernels([[maybe_unused]] const KernelOptions& options) {
+#ifdef THALWEG_CUDA
+  bench::run_kernel_bench({options.filter, options.out});
+#else
+  throw WorkError("bench kernels: this build has no CUDA backend; configure with -DTHALWEG_CUDA=ON");
+#endif
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  CLI::App* bench = app.add_subcommand("bench", "Measure this build on this machine");
+  bench->require_subcommand(1);
+  CLI::App* kernels =
+      bench->add_subcommand("kernels", "Time each GPU operation at the released model's shapes; JSON lines");
+  const auto options = std::make_shared<KernelOptions>();
+  kernels->add_option(
+      "--filter", options->filter,
+      "Only cases whose section/operation/size contains this text, e.g. moe/w13 or dense/o/64");
+  kernels->add_option("--out", options->out, "Also write the lines to this file")->type_name("FILE");
+  kernels->callback([options] { run_kernels(*options); });
+}
+
+}  // namespace thalweg::app
