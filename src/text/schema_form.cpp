@@ -113,7 +113,9 @@ void check(const Json& schema, const std::string& place) {
     throw SchemaError(fmt::format("a schema must be an object or a boolean at '{}'", place));
   }
   if (!schema.is_object()) return;
-  for (const auto& [name, value] : schema.items()) {
+  for (const auto& member : schema.items()) {
+    const std::string& name = member.key();
+    const Json& value = member.value();
     const auto* keyword = std::find_if(kKeywords.begin(), kKeywords.end(),
                                        [&](const Keyword& known) { return known.name == name; });
     const std::string inside = fmt::format("{}/{}", place, name);
