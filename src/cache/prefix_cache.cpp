@@ -1,5 +1,7 @@
 #include "cache/prefix_cache.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace thalweg::cache {
@@ -182,6 +184,47 @@ Hit PrefixCache::peek(const Prompt& prompt) {
   return lookup_.describe();
 }
 
+std::uint32_t PrefixCache::blocks_to_start(const Prompt& prompt, std::int64_t tokens) {
+  lookup_.begin(prompt);
+  lookup_.search();
+  std::size_t shared = 0;
+  const std::size_t depth = lookup_.depth_on_device(lookup_.best().depth);
+  while (shared < depth && device_.index().pins(lookup_.node(shared + 1)) > 0) ++shared;
+  return blocks_beside(tokens, shared);
+}
+
+std::uint32_t PrefixCache::blocks_to_restore(const SavedSequence& saved, std::int64_t tokens) {
+  const PrefixIndex& index = device_.index();
+  std::size_t shared = 0;
+  for (const SavedSequence::Indexed& block : saved.indexed_) {
+    if (index.serial(block.block) != block.serial || index.pins(block.block) == 0) break;
+    ++shared;
+  }
+  return blocks_beside(tokens, shared);
+}
+
+std::uint32_t PrefixCache::blocks_freed(std::span<const Sequence* const> sequences) {
+  std::vector<BlockId> held;
+  for (const Sequence* sequence : sequences) {
+    const std::span<const BlockId> blocks = state_of(*sequence).table.blocks();
+    held.insert(held.end(), blocks.begin(), blocks.end());
+  }
+  std::sort(held.begin(), held.end());
+  std::uint32_t freed = 0;
+  for (std::size_t i = 0, end = 0; i < held.size(); i = end) {
+    const BlockId block = held[i];
+    while (end < held.size() && held[end] == block) ++end;
+    const std::uint32_t indexed = device_.index().contains(block) ? 1 : 0;
+    if (device_.blocks().references(block) == end - i + indexed) ++freed;
+  }
+  return freed;
+}
+
+std::uint32_t PrefixCache::blocks_beside(std::int64_t tokens, std::size_t shared) const {
+  const std::size_t blocks = blocks_for(tokens);
+  return static_cast<std::uint32_t>(blocks - std::min(blocks, shared));
+}
+
 void PrefixCache::count(const Prompt& prompt, const Hit& hit) {
   ++statistics_.prompts;
   statistics_.prompt_tokens += prompt.content.tokens.size();
@@ -236,10 +279,16 @@ void PrefixCache::index_blocks(State& state, const Content& content, std::size_t
     const Content block = slice(content, begin, begin + block_tokens(), images_);
     const ChainKey parent = name_of(state);
     const ChainKey name = keys_.extend(parent, RecordKind::block, block);
+    const BlockId own = state.table.blocks()[state.indexed];
     BlockId node = index.find(state.node, name, block);
     if (node == kNil) {
-      node = state.table.blocks()[state.indexed];
+      node = own;
       index.insert(state.node, parent.key, name, node, block, now_);
+    } else if (node != own) {
+      // Someone else published the same: one of the two is enough, else a sequence would hold twice what it
+      // needs.
+      device_.blocks().retain(node);
+      state.table.replace(state.indexed, node);
     }
     index.advance_pin(node);
     state.node = node;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -128,6 +129,13 @@ class PrefixCache {
   std::optional<Admission> acquire(const Prompt& prompt);
   /// What `acquire` would find, without touching anything.
   Hit peek(const Prompt& prompt);
+  /// How far `available_blocks` falls if the prompt is acquired, or the sequence restored, and reserved up to
+  /// `tokens` positions: blocks that running sequences hold already are shared for nothing.
+  std::uint32_t blocks_to_start(const Prompt& prompt, std::int64_t tokens);
+  std::uint32_t blocks_to_restore(const SavedSequence& saved, std::int64_t tokens);
+
+  /// How far `available_blocks` rises if all these sequences end: blocks that others hold too stay theirs.
+  std::uint32_t blocks_freed(std::span<const Sequence* const> sequences);
 
   /// Makes positions [begin, end) writable: the table reaches to `end`, and blocks that others share are
   /// replaced by copies. False when blocks run out; what was had until then is kept, and the call may be
@@ -195,6 +203,7 @@ class PrefixCache {
   std::vector<Tier*> lower_tiers() const;
   std::uint32_t block_tokens() const { return device_.geometry().block_tokens; }
   std::size_t blocks_for(std::int64_t tokens) const;
+  std::uint32_t blocks_beside(std::int64_t tokens, std::size_t shared) const;
 
   KeyChain keys_;
   std::unique_ptr<DiskTier> disk_;  // outlives the host tier, which spills into it

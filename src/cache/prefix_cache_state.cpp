@@ -17,12 +17,6 @@ std::optional<SavedSequence> PrefixCache::save(Sequence& sequence, std::int64_t 
   for (std::size_t depth = state.indexed; depth-- > 0; node = device_.index().parent(node)) {
     saved.indexed_[depth] = {node, device_.index().serial(node)};
   }
-  // From the first block on that is the sequence's own although an equal one is indexed, nothing is shared
-  // again.
-  std::size_t shared = 0;
-  while (shared < saved.indexed_.size() && saved.indexed_[shared].block == state.table.blocks()[shared])
-    ++shared;
-  saved.indexed_.resize(shared);
   saved.blocks_.resize(blocks * sizes.block_bytes);
   for (std::size_t i = 0; i < blocks; ++i) {
     device_.device().read_block(state.table.blocks()[i],

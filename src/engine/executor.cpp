@@ -29,7 +29,8 @@ std::uint64_t Executor::put(const Command& command) {
   const std::uint64_t ticket = given_.load(std::memory_order_relaxed);
   if (ticket >= kQueue) finish(ticket - kQueue);
   queue_[ticket % kQueue] = command;
-  given_.store(ticket + 1, std::memory_order_release);
+  // Sequentially consistent: the notification must not miss a thread that is about to wait.
+  given_.store(ticket + 1);
   given_.notify_one();
   return ticket;
 }
@@ -47,29 +48,36 @@ void Executor::run_commands() {
     const Command command = queue_[next % kQueue];
     if (command.kind == Kind::stop) return;
     execute(command);
-    done_.store(next + 1, std::memory_order_release);
+    done_.store(next + 1);
     done_.notify_one();
   }
 }
 
-void Executor::launch(Step& step, const Step* previous) {
-  Command command{.kind = Kind::step, .step = &step, .previous = previous};
-  step.ticket = put(command);
+void Executor::launch(Step& step) {
+  step.ticket = put({.kind = Kind::step, .step = &step});
 }
 
 void Executor::wait(const Step& step) {
   finish(step.ticket);
 }
 
-void Executor::run_step(Step& step, const Step* previous) {
+void Executor::drain() {
+  const std::uint64_t given = given_.load(std::memory_order_relaxed);
+  if (given > 0) finish(given - 1);
+}
+
+void Executor::run_step(Step& step) {
   const double begin = now();
   step.gap = last_end_ > 0 ? begin - last_end_ : 0;
   try {
     for (std::int32_t& token : step.plan.tokens) {
-      if (token < 0) token = previous->samples[-1 - token].tokens.back();
+      if (token < 0) token = drawn_[-1 - token];
     }
     backend_.run(step.plan);
     drawer_.draw(step);
+    // Kept apart: the host may plan into this step's arrays as soon as it is done.
+    drawn_.clear();
+    for (std::size_t i = 0; i < step.sample_count; ++i) drawn_.push_back(step.samples[i].tokens.back());
   } catch (...) {
     step.error = std::current_exception();
   }
@@ -117,7 +125,7 @@ void Executor::execute(const Command& command) {
   const auto page = [&](std::uint32_t id) { return backend_.page(static_cast<std::int32_t>(id)); };
   switch (command.kind) {
     case Kind::step:
-      run_step(*command.step, command.previous);
+      run_step(*command.step);
       return;
     case Kind::copy_block:
       std::ranges::copy(page(command.from), page(command.to).begin());

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 #include <thread>
+#include <vector>
 
 #include "backend/backend.hpp"
 #include "cache/device.hpp"
@@ -24,11 +25,13 @@ class Executor final : public cache::CacheDevice {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Starts `step`; it belongs to the device until `wait` has returned for it. `previous` resolves its
-  /// references (may be null if there are none).
-  void launch(Step& step, const Step* previous);
+  /// Starts `step`; it belongs to the device until `wait` has returned for it. Its references stand for
+  /// tokens of the step launched before it.
+  void launch(Step& step);
   /// Returns when `step` is done. A failure of the device is in `step.error`.
   void wait(const Step& step);
+  /// Returns when every command so far has been executed.
+  void drain();
 
   // Cache copies, in order with the steps. Reads and writes return when the bytes are there or taken.
   void copy_block(cache::BlockId from, cache::BlockId to) override;
@@ -57,7 +60,6 @@ class Executor final : public cache::CacheDevice {
   struct Command {
     Kind kind = Kind::stop;
     Step* step = nullptr;
-    const Step* previous = nullptr;
     std::uint32_t from = 0;
     std::uint32_t to = 0;
     cache::SlotSection section = cache::SlotSection::encoder;
@@ -69,11 +71,12 @@ class Executor final : public cache::CacheDevice {
   void finish(std::uint64_t ticket);
   void run_commands();
   void execute(const Command& command);
-  void run_step(Step& step, const Step* previous);
+  void run_step(Step& step);
   void move_section(std::uint8_t* slot, cache::SlotSection section, std::byte* bytes, bool out) const;
 
   backend::Backend& backend_;
   TokenDrawer drawer_;
+  std::vector<std::int32_t> drawn_;  ///< by sample: the newest token of the step before
   std::array<Command, kQueue> queue_;
   std::atomic<std::uint64_t> given_{0};  ///< commands put so far
   std::atomic<std::uint64_t> done_{0};   ///< commands executed so far

@@ -7,6 +7,7 @@ void Step::clear() {
   sample_count = 0;
   prompt_task_count = 0;
   parts.clear();
+  after_idle = false;
   error = nullptr;
   draft_seconds = 0;
   drafted = 0;
@@ -27,7 +28,9 @@ SampleTask& Step::add_sample() {
 
 PromptTask& Step::add_prompt_task() {
   if (prompt_task_count == prompt_tasks.size()) prompt_tasks.emplace_back();
-  return prompt_tasks[prompt_task_count++];
+  PromptTask& task = prompt_tasks[prompt_task_count++];
+  task.error.clear();
+  return task;
 }
 
 }  // namespace thalweg::engine

@@ -59,6 +59,7 @@ struct PromptTask {
   std::int32_t token = 0;
   std::int32_t top = 0;
   RowLogprobs result;
+  std::string error;  ///< not empty: there is no result
 };
 
 /// Reused from step to step; its arrays keep their memory. In `plan.tokens` the value -1 - i stands for the
@@ -71,6 +72,7 @@ struct Step {
   std::size_t prompt_task_count = 0;
   std::vector<StepPart> parts;  ///< in the order of the plan's sequences
   std::uint64_t ticket = 0;     ///< of the device's queue
+  bool after_idle = false;      ///< the device had nothing to do before it
 
   // Results.
   double seconds = 0;        ///< device time, drafting included

@@ -14,7 +14,11 @@ TokenDrawer::TokenDrawer(backend::Backend& backend)
 void TokenDrawer::draw(Step& step) {
   for (std::size_t i = 0; i < step.prompt_task_count; ++i) {
     PromptTask& task = step.prompt_tasks[i];
-    raw_logprobs(backend_.logits(task.logits), task.token, task.top, task.result);
+    try {
+      raw_logprobs(backend_.logits(task.logits), task.token, task.top, task.result);
+    } catch (const Error& error) {
+      task.error = error.what();
+    }
   }
   for (std::size_t i = 0; i < step.sample_count; ++i) verify(step.samples[i]);
   const auto begin = std::chrono::steady_clock::now();
