@@ -246,6 +246,18 @@ TEST_P(Invariance, BoundedReplayDoesNotDependOnChunksAndKeepsGlobalRowsExact) {
   }
 }
 
+// The replayed tail is shorter than a window here, so what the rings hold before it is another text's.
+TEST_P(Invariance, NothingBeforeTheDecoderFloorIsRead) {
+  Sequence replayed = make_sequence(random_tokens(60, 85));
+  replayed.decoder_floor = 60 - tiny().config().sliding_window / 2;
+  const auto used = backend(2);
+  alone(*used, make_sequence(random_tokens(200, 86)), 50);
+  const Computed expected = alone(*backend(2), replayed, 25);
+  const Computed actual = alone(*used, replayed, 25);
+  expect_same(actual.logits, expected.logits, "used rings");
+  expect_same(actual.drafts, expected.drafts, "used rings");
+}
+
 // A replayed prompt goes on decoding, is taken back and drafted from like any other.
 TEST_P(Invariance, DecodingAfterBoundedReplayDoesNotDependOnStepSizes) {
   Sequence one = make_sequence(random_tokens(140, 80));
