@@ -1,7 +1,7 @@
 // The product of packed weights with a few or many rows: out[row, n] = sum_k weight[n, k] * operand[row, k].
 //
 // Roofline: weight bytes / HBM rate as long as rows < about 200 (FP8) or 100 (FP4) a matrix; matrix unit
-// beyond. What has to be hidden is the widening (FP4: 15 instructions for 8 weights, FP8: 9 for 4) and the
+// beyond. What has to be hidden is the widening (FP4: 12 instructions for 8 weights, FP8: 7 for 4) and the
 // operand's way through L2, 256 bytes a row for 128 columns in every block; a block therefore takes 128 or
 // 256 weight rows.
 //
@@ -9,9 +9,9 @@
 // stages of 128 columns into shared memory (plain bulk copies: both sides lie in memory in tile order); two
 // warpgroups widen their 64 MT rows in registers and multiply. Two register buffers let the widening of one
 // block run beside the products of the last. Sums are fp32 in the matrix unit, columns in ascending order;
-// `split` > 1 cuts the columns over the blocks of a cluster, whose partial sums are added in rank order.
-// Neither N, MT nor the grid changes the order of a sum, and `split` depends on the matrix alone: a row's
-// result does not depend on the other rows.
+// `split` cuts the columns into parts over the blocks of a cluster, whose sums are added in rank order.
+// Neither N, MT nor the grid changes the order of a sum, and the number of parts depends on the matrix alone:
+// a row's result does not depend on the other rows.
 #pragma once
 
 #include <cuda_runtime.h>

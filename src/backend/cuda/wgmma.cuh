@@ -15,17 +15,6 @@ template <int n, int transposed>
 __device__ void wgmma_ss(float (&d)[n / 2], std::uint64_t a, std::uint64_t b, int add);
 
 template <>
-__device__ __forceinline__ void wgmma_rs<8, 0>(float (&d)[4], const std::uint32_t* a, std::uint64_t b,
-                                               int add) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %9, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, "
-      "0;\n}\n"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
-}
-
-template <>
 __device__ __forceinline__ void wgmma_rs<16, 0>(float (&d)[8], const std::uint32_t* a, std::uint64_t b,
                                                 int add) {
   asm volatile(
