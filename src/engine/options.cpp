@@ -24,11 +24,11 @@ void expect(std::string_view option, std::int64_t value, std::int64_t least, std
 
 EngineSizes sizes_of(const EngineOptions& options, const checkpoint::ModelConfig& config) {
   expect("--sequences", options.sequences, 1, kMostSequences);
-  expect("--batch-tokens", options.batch_tokens, 2, 1 << 20);
+  expect("--batch-tokens", options.batch_tokens, 1, 1 << 20);
   expect("--snapshots", options.snapshots, 0, kMostSequences);
   expect("--cache-tokens", options.cache_tokens, 0, kMostTokens);
-  if (options.batch_tokens <= options.sequences) {
-    throw UsageError(fmt::format("--batch-tokens: expected more than --sequences ({}), found {}",
+  if (options.batch_tokens < options.sequences) {
+    throw UsageError(fmt::format("--batch-tokens: expected at least --sequences ({}), found {}",
                                  options.sequences, options.batch_tokens));
   }
   if (options.snapshot_every < model::kPageTokens || options.snapshot_every % model::kPageTokens != 0) {

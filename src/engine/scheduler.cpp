@@ -51,8 +51,10 @@ bool Scheduler::plan(Step& step) {
       if (sequence.stage == Stage::finished || sequence.full()) continue;
       // An answer waits for the prompt of its request to be computed once.
       if (sequence.choice > 0 && !sequence.active->prompt_done) continue;
-      // Nobody overtakes, and who has just given way does not come back at once.
-      door_open = door_open && budget_ > 0 && sequence.gave_way != plans_ && admit(i);
+      // Nobody overtakes, and who has just given way does not come back at once. (Where all slots are taken,
+      // a row comes with the slot.)
+      const bool has_row = budget_ > 0 || running_ >= options_.sequences;
+      door_open = door_open && has_row && sequence.gave_way != plans_ && admit(i);
       if (!door_open) continue;
     }
     ++seen;

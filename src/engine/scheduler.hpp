@@ -27,7 +27,7 @@ namespace thalweg::engine {
 constexpr std::int64_t kPriorityHeadStart = 1000;  ///< steps that one level of priority is worth
 
 struct SchedulerOptions {
-  std::int32_t batch_tokens = 512;  ///< rows of a step at most; more than `sequences`
+  std::int32_t batch_tokens = 512;  ///< rows of a step at most; at least `sequences`
   std::int32_t sequences = 16;      ///< running at once
   std::int32_t snapshot_every =
       512;  ///< prompts can later resume at multiples of this; a multiple of the block size
