@@ -88,6 +88,7 @@ Json take_turn(const Options& options, const engine::LoadedModel& model, engine:
 }
 
 void run(const Options& options) {
+  check_sampling_options(options.sampling);
   const auto model = load(options.engine);
   engine::EngineOptions serving = options.serving;
   serving.precision = model::parse_precision(options.engine.precision);

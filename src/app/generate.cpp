@@ -85,6 +85,10 @@ void run(const Options& options) {
   if (inputs != 1) throw UsageError("exactly one of --prompt, --user, --chat and --batch must be given");
   if (options.batch.empty() && !options.out.empty()) throw UsageError("--out: only with --batch");
   if (!options.batch.empty() && options.stream) throw UsageError("--stream: not with --batch");
+  if (options.sampling.logprobs && !options.json && options.batch.empty()) {
+    throw UsageError("--logprobs: only with --json or --batch");
+  }
+  check_sampling_options(options.sampling);
   const auto model = load(options.engine);
   engine::EngineOptions serving = options.serving;
   serving.precision = model::parse_precision(options.engine.precision);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/error.hpp"
@@ -79,7 +80,8 @@ void add_sampling_options(CLI::App& command, SamplingOptions& options) {
   command.add_option("--repetition-penalty", options.repetition_penalty, "1: off")->capture_default_str();
   command.add_option("--presence-penalty", options.presence_penalty, "0: off")->capture_default_str();
   command.add_option("--frequency-penalty", options.frequency_penalty, "0: off")->capture_default_str();
-  command.add_option("--seed", options.seed, "Random stream; a token depends on seed and position alone");
+  command.add_option("--seed", options.seed, "Random stream; a token depends on seed and position alone")
+      ->check(CLI::NonNegativeNumber);
   command.add_option("--max-tokens", options.max_tokens, "Tokens to generate at most")->capture_default_str();
   command.add_option("--min-tokens", options.min_tokens, "No end before this many tokens")
       ->capture_default_str();
@@ -92,6 +94,19 @@ void add_sampling_options(CLI::App& command, SamplingOptions& options) {
   command.add_flag("--ignore-eos", options.ignore_eos, "Go on after the end-of-sequence token");
 }
 
+void check_sampling_options(const SamplingOptions& options) {
+  engine::SamplingParams params = sampling_params(options);
+  params.stop_strings = options.stop;
+  try {
+    engine::validate(params, std::numeric_limits<std::int32_t>::max());
+  } catch (const InputError& error) {
+    const std::string& field = error.subject();
+    std::string name = field.starts_with("stop_strings") ? "stop" : field;
+    std::replace(name.begin(), name.end(), '_', '-');
+    throw UsageError("--" + name + std::string(error.what()).substr(field.size()));
+  }
+}
+
 void add_serving_options(CLI::App& command, engine::EngineOptions& options) {
   command
       .add_option_function<std::string>(
@@ -102,8 +117,10 @@ void add_serving_options(CLI::App& command, engine::EngineOptions& options) {
           "exact, or replay: decoder layers see only the prompt's tail (approximate)")
       ->check(CLI::IsMember({"exact", "replay"}))
       ->default_str("exact");
-  command.add_option("--replay-keep", options.replay_keep,
-                     "Tokens that replay keeps (0: window + 2 x backtracking)");
+  command
+      .add_option("--replay-keep", options.replay_keep,
+                  "Tokens that replay keeps (0: window + 2 x backtracking)")
+      ->check(CLI::NonNegativeNumber);
   command
       .add_option_function<std::string>(
           "--speculate",
@@ -113,10 +130,13 @@ void add_serving_options(CLI::App& command, engine::EngineOptions& options) {
   command.add_option("--sequences", options.sequences, "Sequences running at once")->capture_default_str();
   command.add_option("--batch-tokens", options.batch_tokens, "Rows of one step at most")
       ->capture_default_str();
-  command.add_option("--context", options.context,
-                     "Tokens of a sequence at most (0: what model and cache allow)");
-  command.add_option("--cache-tokens", options.cache_tokens,
-                     "Tokens of global KV in device memory (0: 65536)");
+  command
+      .add_option("--context", options.context,
+                  "Tokens of a sequence at most (0: what model and cache allow)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--cache-tokens", options.cache_tokens, "Tokens of global KV in device memory (0: 65536)")
+      ->check(CLI::NonNegativeNumber);
   command.add_option("--disk-cache", options.disk_cache, "Folder that keeps prefixes over restarts");
   command.add_flag("--synchronous{false}", options.asynchronous,
                    "Plan a step only when the one before is done");

@@ -36,6 +36,9 @@ struct SamplingOptions {
 
 void add_sampling_options(CLI::App& command, SamplingOptions& options);
 
+/// Throws UsageError naming the flag whose value the sampler would refuse; before any weight is read.
+void check_sampling_options(const SamplingOptions& options);
+
 /// Flags that shape the engine itself (`--mode`, `--sequences`, `--context`, caches ...).
 void add_serving_options(CLI::App& command, engine::EngineOptions& options);
 
