@@ -9,7 +9,7 @@ set -euo pipefail
 
 declare -A groups=(
   [build]="g++ cmake ninja-build ccache mold libfmt-dev nlohmann-json3-dev libcli11-dev libhwy-dev libutf8proc-dev
-           libxxhash-dev"
+           libxxhash-dev %boost%"
   [test]="libgtest-dev libgmock-dev librapidcheck-dev libzstd-dev"
   # Layout must not change with the distribution, so formatter and analyser are asked for by version.
   [check]="clang clang-format-14 clang-tidy-14 %clang_runtime%"
@@ -29,13 +29,18 @@ distribution() {
 }
 
 case "$(distribution)" in
-  "debian 12") clang_runtime=libclang-rt-14-dev ;;
+  "debian 12")
+    clang_runtime=libclang-rt-14-dev
+    boost=libboost1.81-dev
+    ;;
   "ubuntu 24.04")
     clang_runtime=libclang-rt-18-dev
+    boost=libboost1.83-dev
     say "Ubuntu 24.04: package names are known, but the project is tested on Debian 12 only."
     ;;
   *)
     clang_runtime=libclang-rt-14-dev
+    boost=libboost1.81-dev
     say "$(distribution): not a system this script knows; trying the package names of Debian 12."
     ;;
 esac
@@ -43,8 +48,9 @@ esac
 wanted=()
 for group in "${@:-build}"; do
   [ -n "${groups[$group]:-}" ] || fail "no group '$group' (build, test or check)"
+  packages=${groups[$group]//%clang_runtime%/$clang_runtime}
   # shellcheck disable=SC2206  # the lists are meant to be split into words
-  wanted+=(${groups[$group]//%clang_runtime%/$clang_runtime})
+  wanted+=(${packages//%boost%/$boost})
 done
 
 command -v dpkg-query > /dev/null ||

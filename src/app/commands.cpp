@@ -14,6 +14,7 @@ void add_commands(CLI::App& app) {
   app.set_version_flag("--version", "thalweg 0.1.0");
   add_generate(app);
   add_chat(app);
+  add_serve(app);
   add_doctor(app);
   add_plan(app);
   add_bench(app);

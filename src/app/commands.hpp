@@ -25,6 +25,9 @@ void add_inspect_parse(CLI::App& inspect);
 void add_generate(CLI::App& app);
 void add_chat(CLI::App& app);
 
+/// `serve`: the HTTP service (docs/serving.md).
+void add_serve(CLI::App& app);
+
 /// `inspect logits`, `inspect greedy`, `inspect draft`: the model's arithmetic (docs/numerics.md).
 void add_inspect_logits(CLI::App& inspect);
 void add_inspect_greedy(CLI::App& inspect);

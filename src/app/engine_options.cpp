@@ -18,7 +18,7 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
       ->check(CLI::Range(1, 1024));
 }
 
-std::unique_ptr<engine::LoadedModel> load(const EngineOptions& options) {
+std::unique_ptr<engine::LoadedModel> load(const EngineOptions& options, const LoadProgress& watch) {
   if (options.backend != "cpu") {
     throw UsageError("--backend: this program has cpu only, found " + options.backend);
   }
@@ -31,6 +31,7 @@ std::unique_ptr<engine::LoadedModel> load(const EngineOptions& options) {
     if (progress == nullptr) progress = std::make_unique<Progress>("checking weights", "bytes", total);
     progress->advance(done - shown);
     shown = done;
+    if (watch) watch(done, total);
   };
   auto model = engine::load_model(directory, load_options);
   if (progress != nullptr) progress->finish();

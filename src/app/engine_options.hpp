@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,8 +24,12 @@ struct EngineOptions {
 
 void add_engine_options(CLI::App& command, EngineOptions& options);
 
-/// Loads the model with progress on stderr. Throws UsageError for a backend that this program lacks.
-std::unique_ptr<engine::LoadedModel> load(const EngineOptions& options);
+/// Hears of bytes done and of their total.
+using LoadProgress = std::function<void(std::int64_t done, std::int64_t total)>;
+
+/// Loads the model with progress on stderr, and to `watch` if given. Throws UsageError for a backend that
+/// this program lacks.
+std::unique_ptr<engine::LoadedModel> load(const EngineOptions& options, const LoadProgress& watch = {});
 
 /// A backend for one sequence at a time of up to `tokens` positions.
 std::unique_ptr<backend::Backend> make_single_backend(const EngineOptions& options,

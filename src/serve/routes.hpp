@@ -1,0 +1,43 @@
+// Which path leads where.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "serve/errors.hpp"
+
+namespace thalweg::serve {
+
+enum class Endpoint {
+  chat,
+  responses,
+  messages,
+  count_tokens,
+  completions,
+  models,
+  tokenize,
+  detokenize,
+  health,
+  ready,
+  metrics,
+  version,
+  balance,
+  root,
+};
+
+struct Route {
+  Endpoint endpoint;
+  std::string_view name;    ///< for metrics
+  std::string_view method;  ///< GET (HEAD as well) or POST
+  ErrorShape shape = ErrorShape::openai;
+  bool open = false;  ///< needs no key
+};
+
+/// The route of a path without its query; none if there is no such path.
+std::optional<Route> find_route(std::string_view path);
+
+/// The target without its query.
+std::string_view path_of(std::string_view target);
+
+}  // namespace thalweg::serve

@@ -1,0 +1,139 @@
+// The service on the real engine with the bundled model.
+#include <thread>
+
+#include "serve/event_stream.hpp"
+#include "serve/http_client.hpp"
+#include "serve/http_server.hpp"
+
+namespace thalweg::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+const engine::LoadedModel& mini() {
+  static const auto model = engine::load_model(std::string(THALWEG_SOURCE_DIR) + "/models/mini");
+  return *model;
+}
+
+struct Served {
+  Served() : engine(mini(), options()), backend(mini(), engine), service({}), server(service, http()) {
+    service.open(backend, {"mini", mini().digest(), engine.describe()});
+  }
+  static engine::EngineOptions options() {
+    engine::EngineOptions options;
+    options.cache_tokens = 8192;
+    options.sequences = 4;
+    return options;
+  }
+  static serve::HttpServerOptions http() {
+    serve::HttpServerOptions options;
+    options.port = 0;
+    return options;
+  }
+  Json chat(const std::string& members) {
+    return HttpClient(server.port()).post("/chat/completions", body(members)).json();
+  }
+  static std::string body(const std::string& members) {
+    return R"({"model": "deepseek-flash", "thinking": {"type": "disabled"}, "temperature": 0,
+               "messages": [{"role": "user", "content": "Where does the river run, and who walks along it?"}])" +
+           members + "}";
+  }
+
+  engine::Engine engine;
+  serve::EngineBackend backend;
+  serve::Service service;
+  serve::HttpServer server;
+};
+
+TEST(WithEngine, StreamedTextIsTheWholeText) {
+  Served served;
+  const Json whole = served.chat(R"(, "max_tokens": 24)");
+  const std::string stream =
+      HttpClient(served.server.port())
+          .post("/chat/completions", Served::body(R"(, "max_tokens": 24, "stream": true)"))
+          .body;
+  std::string text;
+  Json usage;
+  for (const StreamEvent& event : parse_events(stream)) {
+    if (!event.data.is_object()) continue;
+    text += event.data["choices"][0]["delta"].value("content", "");
+    if (event.data.contains("usage")) usage = event.data["usage"];
+  }
+  EXPECT_EQ(text, whole["choices"][0]["message"]["content"].get<std::string>());
+  EXPECT_FALSE(text.empty());
+  EXPECT_EQ(usage["completion_tokens"], whole["usage"]["completion_tokens"]);
+}
+
+TEST(WithEngine, MessagesStartWithTheUsageOfThePrompt) {
+  Served served;
+  HttpClient client(served.server.port());
+  const std::string body = R"({"model": "claude-x", "max_tokens": 4, "stream": true,
+      "messages": [{"role": "user", "content": "Where does the river run, and who walks along it?"}]})";
+  const Json start = parse_events(client.post("/v1/messages", body).body).front().data;
+  const Json counted = client.post("/v1/messages/count_tokens", body).json();
+  const Json& usage = start["message"]["usage"];
+  EXPECT_EQ(usage["input_tokens"].get<int>() + usage["cache_read_input_tokens"].get<int>(),
+            counted["input_tokens"].get<int>());
+}
+
+TEST(WithEngine, LogprobsCoverEveryTokenOfTheText) {
+  Served served;
+  const Json answer = served.chat(R"(, "max_tokens": 12, "logprobs": true, "top_logprobs": 2)");
+  std::string joined;
+  for (const Json& entry : answer["choices"][0]["logprobs"]["content"]) {
+    for (const Json& byte : entry["bytes"]) joined += static_cast<char>(byte.get<int>());
+    EXPECT_EQ(entry["top_logprobs"].size(), 2u);
+  }
+  const std::string content = answer["choices"][0]["message"]["content"];
+  EXPECT_TRUE(joined.ends_with(content)) << joined << " / " << content;
+}
+
+TEST(WithEngine, CountersAgreeWithTheEngine) {
+  Served served;
+  for (int i = 0; i < 3; ++i) served.chat(R"(, "max_tokens": 3)");
+  HttpClient(served.server.port()).post("/chat/completions", Served::body(R"(, "temperature": 9)"));
+  served.engine.drain();
+  const engine::EngineStatistics statistics = served.engine.statistics();
+  const std::string page = HttpClient(served.server.port()).get("/metrics").body;
+  const auto value = [&](const std::string& name) {
+    const std::size_t at = page.find("\nthalweg_" + name + " ");
+    return at == std::string::npos ? -1.0 : std::stod(page.substr(at + name.size() + 10));
+  };
+  EXPECT_EQ(value("engine_requests_admitted_total"), 3);
+  EXPECT_EQ(value("engine_requests_finished_total"), static_cast<double>(statistics.finished));
+  EXPECT_EQ(value("prompt_tokens_total"), static_cast<double>(statistics.prompt_tokens));
+  EXPECT_EQ(value("output_tokens_total"), static_cast<double>(statistics.output_tokens));
+  EXPECT_EQ(value("cache_free_blocks"), static_cast<double>(statistics.free_blocks));
+}
+
+TEST(WithEngine, ClientsThatLeaveGiveEverythingBack) {
+  Served served;
+  served.chat(R"(, "max_tokens": 2)");
+  served.engine.drain();
+  const std::uint32_t free_blocks = served.engine.statistics().free_blocks;
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (int i = 0; i < 12; ++i) {  // more than run at once: some wait
+    clients.push_back(std::make_unique<HttpClient>(served.server.port()));
+    clients.back()->send(HttpClient::request("POST", "/chat/completions",
+                                             Served::body(R"(, "max_tokens": 2000, "stream": true)")));
+  }
+  for (int i = 0; i < 12; i += 3) clients[static_cast<std::size_t>(i)]->read_until("content");
+  clients.clear();
+  served.engine.drain();
+  while (served.service.metrics().open_connections.load() > 0) std::this_thread::sleep_for(1ms);
+  served.engine.check_invariants();
+  const engine::EngineStatistics statistics = served.engine.statistics();
+  EXPECT_EQ(statistics.running_sequences, 0);
+  EXPECT_EQ(statistics.free_blocks, free_blocks);
+  EXPECT_EQ(statistics.admitted, statistics.finished + statistics.aborted);
+}
+
+TEST(WithEngine, ContextIsNamedInTheRefusal) {
+  Served served;
+  const Json answer = served.chat(R"(, "max_tokens": 100000)");
+  EXPECT_NE(answer["error"]["message"].get<std::string>().find("maximum context length is"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace thalweg::testing
