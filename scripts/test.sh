@@ -2,7 +2,7 @@
 # Installs what is missing, builds everything and runs every test. The second time only what changed is built.
 #
 # usage: scripts/test.sh [PRESET [REGEX]]
-#   PRESET   release (the default), asan (AddressSanitizer and UndefinedBehaviorSanitizer) or tsan (ThreadSanitizer)
+#   PRESET   release (the default), asan (Address- and UndefinedBehaviorSanitizer, clang) or tsan (ThreadSanitizer)
 #   REGEX    only the test programs whose room matches are built and run, e.g. 'base|engine'
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,7 +19,9 @@ case "$preset" in
     ;;
 esac
 
-scripts/install_dependencies.sh build test
+groups=(build test)
+[ "$preset" = asan ] && groups+=(check)
+scripts/install_dependencies.sh "${groups[@]}"
 
 say "building with preset $preset on $jobs cores"
 cmake --preset "$preset" -DTHALWEG_TESTS=ON --log-level=WARNING

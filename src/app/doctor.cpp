@@ -178,7 +178,7 @@ std::vector<Feature> judge_features(const Diagnosis& diagnosis) {
   Feature transfer{.name = "KV transfer over RDMA", .in_build = false, .missing = {}};
   if (diagnosis.rdma.empty()) transfer.missing.emplace_back("an RDMA device");
   if (!diagnosis.ucx) transfer.missing.emplace_back("UCX (libucp.so.0)");
-  Feature service{.name = "HTTP service", .in_build = false, .missing = {}};
+  Feature service{.name = "HTTP service", .in_build = true, .missing = {}};
   return {cpu, gpu, gpu_ranks, cpu_ranks, transfer, service};
 }
 

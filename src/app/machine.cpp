@@ -9,8 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "backend/cpu/gemm_kernels.hpp"
 #include "base/thread_pool.hpp"
-#include "hwy/targets.h"
 
 namespace thalweg::app {
 namespace {
@@ -111,9 +111,7 @@ Memory read_meminfo(std::string_view meminfo) {
 Processor this_processor() {
   Processor processor = read_cpuinfo(read_system_file("/proc/cpuinfo"));
   processor.usable = available_processors();
-  // Highway numbers its targets so that the best one is the lowest bit.
-  const std::int64_t targets = hwy::SupportedTargets();
-  processor.simd_target = hwy::TargetName(targets & -targets);
+  processor.simd_target = backend::cpu::simd_target();
   const std::string quota =
       read_control_group("cpu.max");  // "200000 100000": microseconds of each period, or "max"
   const auto allowed = to_number(quota);

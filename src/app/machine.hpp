@@ -18,7 +18,7 @@ struct Processor {
   std::optional<double> quota;  ///< processors the control group allows, if it limits them
   std::vector<std::string>
       features;             ///< the vector and matrix extensions of interest that the system reports
-  std::string simd_target;  ///< the Highway target that kernels run as, e.g. "AVX3"
+  std::string simd_target;  ///< the instruction set that kernels of the CPU backend chose, e.g. "AVX3"
 };
 
 struct Memory {

@@ -18,7 +18,8 @@ using model::WeightPart;
 // 510286023000 as "510,286,023,000".
 std::string grouped(std::int64_t number) {
   std::string digits = fmt::format("{}", number);
-  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  for (std::size_t i = digits.size(); i > 3; i -= 3)
+    digits.insert(digits.begin() + static_cast<std::ptrdiff_t>(i - 3), ',');
   return digits;
 }
 
@@ -177,7 +178,7 @@ Json to_json(const PlanReport& report, const MemoryPlanner& planner) {
 std::string to_table(const PlanReport& report, const MemoryPlanner& planner) {
   std::string text =
       fmt::format("{}\n\n{}\n{}", report.model, parts_table(planner), cache_table(planner.config()));
-  for (const SetReport& set : report.sets) text += "\n" + set_table(set);
+  for (const SetReport& set : report.sets) text += fmt::format("\n{}", set_table(set));
   return text;
 }
 

@@ -55,7 +55,7 @@ class Reader {
  private:
   std::string path() const { return element_path("messages", index_); }
   /// The message as texts about images name it.
-  std::string place() const { return "." + path(); }
+  std::string place() const { return fmt::format(".{}", path()); }
 
   void read_message(Fields& message) {
     const std::string role = message.require_string("role");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/commands.hpp"
 #include "app/model_option.hpp"
 #include "base/error.hpp"
 #include "support/program.hpp"
@@ -82,6 +83,13 @@ TEST(Doctor, NothingIsReadyThatIsNotInTheBuild) {
   for (const Json& feature : to_json(bare_machine()).at("features")) {
     EXPECT_TRUE(!feature.at("ready") || feature.at("in_build")) << feature;
   }
+}
+
+TEST(Doctor, TheServiceIsInTheBuildIfTheCommandIs) {
+  CLI::App app;
+  add_commands(app);
+  EXPECT_EQ(feature_of(bare_machine(), "HTTP service").in_build,
+            app.get_subcommand_no_throw("serve") != nullptr);
 }
 
 TEST(Doctor, UnknownFactsAreNullNotInvented) {
