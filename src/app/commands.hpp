@@ -1,5 +1,6 @@
-// The subcommands of `thalweg`. Each add_* declares one: its options and the callback that runs it. A callback throws
-// thalweg::Error for whatever goes wrong; main turns that into a line on stderr and the exit code.
+// The subcommands of `thalweg`. Each add_* declares one: its options and the callback that runs it. A
+// callback throws thalweg::Error for whatever goes wrong; main turns that into a line on stderr and the exit
+// code.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,5 @@
-// Typed errors. Every failure a user can cause carries what it is about, what was expected and what was found.
+// Typed errors. Every failure a user can cause carries what it is about, what was expected and what was
+// found.
 #pragma once
 
 #include <fmt/format.h>
@@ -35,7 +36,8 @@ class UsageError : public Error {
   explicit UsageError(const std::string& message) : Error(Fault::usage, message) {}
 };
 
-/// An input (file, field, tensor, request) is wrong. `subject` names it, e.g. "model/config.json: text_config.head_dim".
+/// An input (file, field, tensor, request) is wrong. `subject` names it, e.g. "model/config.json:
+/// text_config.head_dim".
 class InputError : public Error {
  public:
   InputError(std::string subject, const std::string& problem)

@@ -14,7 +14,9 @@
 namespace thalweg {
 namespace {
 
-std::string system_message() { return std::strerror(errno); }
+std::string system_message() {
+  return std::strerror(errno);
+}
 
 }  // namespace
 
@@ -59,7 +61,8 @@ std::string read_text_file(const std::filesystem::path& path, std::size_t limit)
   const MappedFile file(path);
   const auto bytes = file.bytes();
   if (bytes.size() > limit) {
-    throw InputError(path.string(), fmt::format("at most {} bytes", limit), fmt::format("{} bytes", bytes.size()));
+    throw InputError(path.string(), fmt::format("at most {} bytes", limit),
+                     fmt::format("{} bytes", bytes.size()));
   }
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }

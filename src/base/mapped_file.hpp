@@ -8,7 +8,8 @@
 
 namespace thalweg {
 
-/// Owns the mapping; `bytes()` stays valid as long as the object lives (also after a move). Thread-safe to read.
+/// Owns the mapping; `bytes()` stays valid as long as the object lives (also after a move). Thread-safe to
+/// read.
 class MappedFile {
  public:
   /// Throws InputError naming the file if it cannot be opened or mapped. An empty file gives an empty span.

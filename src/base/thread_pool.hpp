@@ -6,8 +6,9 @@
 
 namespace thalweg {
 
-/// Splits loops over worker threads. The split never changes a result: each index is computed whole by one thread.
-/// One loop at a time: `parallel_for` may be called from one thread only, and not from inside a loop body.
+/// Splits loops over worker threads. The split never changes a result: each index is computed whole by one
+/// thread. One loop at a time: `parallel_for` may be called from one thread only, and not from inside a loop
+/// body.
 class ThreadPool {
  public:
   /// `threads` counts the calling thread; 0 takes the number of processors this process may use.
@@ -18,9 +19,9 @@ class ThreadPool {
 
   std::size_t size() const;
 
-  /// Calls body(begin, end, worker) on disjoint ranges that cover [0, count), each a multiple of `grain` long but the
-  /// last; worker < size() numbers the calling thread's scratch space. Returns when all are done; the first exception
-  /// thrown by a body is rethrown. Nothing is allocated.
+  /// Calls body(begin, end, worker) on disjoint ranges that cover [0, count), each a multiple of `grain` long
+  /// but the last; worker < size() numbers the calling thread's scratch space. Returns when all are done; the
+  /// first exception thrown by a body is rethrown. Nothing is allocated.
   template <class Body>
   void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
     run(count, grain, &body, [](const void* context, std::size_t begin, std::size_t end, std::size_t worker) {

@@ -20,7 +20,8 @@ float largest_magnitude(const float* x, std::size_t n) {
   return std::bit_cast<float>(largest);
 }
 
-// Each format: its group, the code of a group's scale, the value of that scale, and one value to and from its code.
+// Each format: its group, the code of a group's scale, the value of that scale, and one value to and from its
+// code.
 struct Fp8Group {
   static constexpr std::size_t kSize = 32;
   static std::uint8_t scale_code(float largest) { return ceil_e8m0(std::max(largest, 1e-4F) / kE4m3Max); }
@@ -65,7 +66,8 @@ void pack_fp8(std::span<const float> values, std::uint8_t* codes, std::uint8_t* 
     const float* x = values.data() + g * Fp8Group::kSize;
     scales[g] = Fp8Group::scale_code(largest_magnitude(x, Fp8Group::kSize));
     const float inverse = 1.0F / from_e8m0(scales[g]);
-    for (std::size_t i = 0; i < Fp8Group::kSize; ++i) codes[g * Fp8Group::kSize + i] = to_e4m3(x[i] * inverse);
+    for (std::size_t i = 0; i < Fp8Group::kSize; ++i)
+      codes[g * Fp8Group::kSize + i] = to_e4m3(x[i] * inverse);
   }
 }
 
@@ -117,30 +119,41 @@ void round_fp4(std::span<float> values) {
 
 const char* row_format_name(RowFormat format) {
   switch (format) {
-    case RowFormat::f32: return "f32";
-    case RowFormat::fp8_32: return "fp8_32";
-    case RowFormat::mxfp4_32: return "mxfp4_32";
-    case RowFormat::nvfp4_16: return "nvfp4_16";
+    case RowFormat::f32:
+      return "f32";
+    case RowFormat::fp8_32:
+      return "fp8_32";
+    case RowFormat::mxfp4_32:
+      return "mxfp4_32";
+    case RowFormat::nvfp4_16:
+      return "nvfp4_16";
   }
   return "";
 }
 
 std::size_t group_size(RowFormat format) {
   switch (format) {
-    case RowFormat::f32: return 1;
-    case RowFormat::fp8_32: return Fp8Group::kSize;
-    case RowFormat::mxfp4_32: return Mxfp4Group::kSize;
-    case RowFormat::nvfp4_16: return Nvfp4Group::kSize;
+    case RowFormat::f32:
+      return 1;
+    case RowFormat::fp8_32:
+      return Fp8Group::kSize;
+    case RowFormat::mxfp4_32:
+      return Mxfp4Group::kSize;
+    case RowFormat::nvfp4_16:
+      return Nvfp4Group::kSize;
   }
   return 1;
 }
 
 std::size_t code_bytes(RowFormat format, std::size_t n) {
   switch (format) {
-    case RowFormat::f32: return n * sizeof(float);
-    case RowFormat::fp8_32: return n;
+    case RowFormat::f32:
+      return n * sizeof(float);
+    case RowFormat::fp8_32:
+      return n;
     case RowFormat::mxfp4_32:
-    case RowFormat::nvfp4_16: return n / 2;
+    case RowFormat::nvfp4_16:
+      return n / 2;
   }
   return 0;
 }
@@ -151,28 +164,52 @@ std::size_t scale_bytes(RowFormat format, std::size_t n) {
 
 void pack_row(RowFormat format, std::span<const float> values, std::uint8_t* codes, std::uint8_t* scales) {
   switch (format) {
-    case RowFormat::f32: std::memcpy(codes, values.data(), values.size_bytes()); return;
-    case RowFormat::fp8_32: pack_fp8(values, codes, scales); return;
-    case RowFormat::mxfp4_32: pack_fp4<Mxfp4Group>(values, codes, scales); return;
-    case RowFormat::nvfp4_16: pack_fp4<Nvfp4Group>(values, codes, scales); return;
+    case RowFormat::f32:
+      std::memcpy(codes, values.data(), values.size_bytes());
+      return;
+    case RowFormat::fp8_32:
+      pack_fp8(values, codes, scales);
+      return;
+    case RowFormat::mxfp4_32:
+      pack_fp4<Mxfp4Group>(values, codes, scales);
+      return;
+    case RowFormat::nvfp4_16:
+      pack_fp4<Nvfp4Group>(values, codes, scales);
+      return;
   }
 }
 
-void unpack_row(RowFormat format, const std::uint8_t* codes, const std::uint8_t* scales, std::span<float> values) {
+void unpack_row(RowFormat format, const std::uint8_t* codes, const std::uint8_t* scales,
+                std::span<float> values) {
   switch (format) {
-    case RowFormat::f32: std::memcpy(values.data(), codes, values.size_bytes()); return;
-    case RowFormat::fp8_32: unpack_fp8(codes, scales, values); return;
-    case RowFormat::mxfp4_32: unpack_fp4<Mxfp4Group>(codes, scales, values); return;
-    case RowFormat::nvfp4_16: unpack_fp4<Nvfp4Group>(codes, scales, values); return;
+    case RowFormat::f32:
+      std::memcpy(values.data(), codes, values.size_bytes());
+      return;
+    case RowFormat::fp8_32:
+      unpack_fp8(codes, scales, values);
+      return;
+    case RowFormat::mxfp4_32:
+      unpack_fp4<Mxfp4Group>(codes, scales, values);
+      return;
+    case RowFormat::nvfp4_16:
+      unpack_fp4<Nvfp4Group>(codes, scales, values);
+      return;
   }
 }
 
 void round_row(RowFormat format, std::span<float> values) {
   switch (format) {
-    case RowFormat::f32: return;
-    case RowFormat::fp8_32: round_fp8(values); return;
-    case RowFormat::mxfp4_32: round_fp4<Mxfp4Group>(values); return;
-    case RowFormat::nvfp4_16: round_fp4<Nvfp4Group>(values); return;
+    case RowFormat::f32:
+      return;
+    case RowFormat::fp8_32:
+      round_fp8(values);
+      return;
+    case RowFormat::mxfp4_32:
+      round_fp4<Mxfp4Group>(values);
+      return;
+    case RowFormat::nvfp4_16:
+      round_fp4<Nvfp4Group>(values);
+      return;
   }
 }
 

@@ -1,5 +1,6 @@
-// Block formats of activations and caches: values in a small format with one scale per group (model specification,
-// section 4). Stored and simulated values come from the same functions, so they are equal by construction.
+// Block formats of activations and caches: values in a small format with one scale per group (model
+// specification, section 4). Stored and simulated values come from the same functions, so they are equal by
+// construction.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,9 @@ std::size_t code_bytes(RowFormat format, std::size_t n);
 /// Bytes of the scales of such a row (0 for f32).
 std::size_t scale_bytes(RowFormat format, std::size_t n);
 /// Codes and scales together.
-inline std::size_t row_bytes(RowFormat format, std::size_t n) { return code_bytes(format, n) + scale_bytes(format, n); }
+inline std::size_t row_bytes(RowFormat format, std::size_t n) {
+  return code_bytes(format, n) + scale_bytes(format, n);
+}
 /// Values that share a scale; 1 for f32.
 std::size_t group_size(RowFormat format);
 
@@ -31,7 +34,8 @@ std::size_t group_size(RowFormat format);
 void pack_row(RowFormat format, std::span<const float> values, std::uint8_t* codes, std::uint8_t* scales);
 
 /// The exact values of a stored row.
-void unpack_row(RowFormat format, const std::uint8_t* codes, const std::uint8_t* scales, std::span<float> values);
+void unpack_row(RowFormat format, const std::uint8_t* codes, const std::uint8_t* scales,
+                std::span<float> values);
 
 /// In place: what unpack_row would give after pack_row.
 void round_row(RowFormat format, std::span<float> values);

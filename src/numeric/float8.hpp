@@ -1,5 +1,6 @@
-// The two 8-bit formats of the checkpoint: E4M3 values (the "fn" variant: no infinities, NaN at 0x7F and 0xFF, largest
-// 448) and UE8M0 scales (a power of two; NaN at 255). Source: checkpoint specification, section 4.
+// The two 8-bit formats of the checkpoint: E4M3 values (the "fn" variant: no infinities, NaN at 0x7F and
+// 0xFF, largest 448) and UE8M0 scales (a power of two; NaN at 255). Source: checkpoint specification,
+// section 4.
 #pragma once
 
 #include <bit>
@@ -55,7 +56,8 @@ inline float from_e8m0(std::uint8_t code) {
   return std::bit_cast<float>(std::uint32_t{code} << 23);
 }
 
-/// Code of the smallest power of two that is >= value. `value` must be a positive normal float; exact by construction.
+/// Code of the smallest power of two that is >= value. `value` must be a positive normal float; exact by
+/// construction.
 inline std::uint8_t ceil_e8m0(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t exponent = (bits >> 23) + ((bits & 0x7fffffU) != 0 ? 1U : 0U);
