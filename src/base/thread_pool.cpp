@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -14,8 +13,6 @@ namespace thalweg {
 
 struct ThreadPool::State {
   std::vector<std::jthread> workers;
-  std::mutex mutex;
-  std::condition_variable wake;
   std::atomic<std::size_t> round{0};    // a new value means a new loop
   std::atomic<std::size_t> running{0};  // workers that have not finished the current loop
   std::atomic<bool> stop{false};
@@ -42,15 +39,14 @@ struct ThreadPool::State {
     }
   }
 
-  // Spins briefly, since loops follow each other within microseconds inside a step, then sleeps.
+  // Spins briefly, since loops follow each other within microseconds inside a step, then sleeps. No mutex: a worker that
+  // loses its processor between two loops must not hold up the thread that starts the next.
   std::size_t wait_for_round(std::size_t seen) {
     for (int spin = 0; spin < 2000; ++spin) {
-      if (round.load(std::memory_order_acquire) != seen || stop.load(std::memory_order_relaxed))
-        return round.load();
+      if (round.load(std::memory_order_acquire) != seen || stop.load(std::memory_order_relaxed)) return round.load();
       if (spin % 64 == 63) std::this_thread::yield();
     }
-    std::unique_lock lock(mutex);
-    wake.wait(lock, [&] { return round.load(std::memory_order_acquire) != seen || stop.load(); });
+    round.wait(seen);
     return round.load();
   }
 
@@ -73,23 +69,18 @@ ThreadPool::ThreadPool(std::size_t threads) : state_(std::make_unique<State>()) 
 }
 
 ThreadPool::~ThreadPool() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stop.store(true);
-  }
-  state_->wake.notify_all();
+  state_->stop.store(true);
+  state_->round.fetch_add(1);
+  state_->round.notify_all();
 }
 
-std::size_t ThreadPool::size() const {
-  return state_->workers.size() + 1;
-}
+std::size_t ThreadPool::size() const { return state_->workers.size() + 1; }
 
 void ThreadPool::run(std::size_t count, std::size_t grain, const void* context, Call call) {
   State& state = *state_;
   grain = std::max<std::size_t>(grain, 1);
   if (state.workers.empty() || count <= grain) {
-    for (std::size_t begin = 0; begin < count; begin += grain)
-      call(context, begin, std::min(begin + grain, count), 0);
+    for (std::size_t begin = 0; begin < count; begin += grain) call(context, begin, std::min(begin + grain, count), 0);
     return;
   }
   state.context = context;
@@ -99,11 +90,8 @@ void ThreadPool::run(std::size_t count, std::size_t grain, const void* context, 
   state.next.store(0, std::memory_order_relaxed);
   state.error = nullptr;
   state.running.store(state.workers.size(), std::memory_order_relaxed);
-  {
-    const std::lock_guard lock(state.mutex);
-    state.round.fetch_add(1, std::memory_order_release);
-  }
-  state.wake.notify_all();
+  state.round.fetch_add(1);
+  state.round.notify_all();
   state.work(0);
   for (int spin = 0; state.running.load(std::memory_order_acquire) != 0; ++spin) {
     if (spin % 64 == 63) std::this_thread::yield();

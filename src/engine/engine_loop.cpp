@@ -37,6 +37,7 @@ void Engine::run() {
   }
   taken_.clear();
   end_all(failure.empty() ? Finish::aborted : Finish::failed, failure);
+  if (failure.empty() && !options_.disk_cache.empty()) cache_->flush();  // for the next process
   publish_statistics();
 }
 

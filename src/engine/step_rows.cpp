@@ -18,7 +18,21 @@ void add_prompt_tasks(Sequence& sequence, std::int32_t rows, Step& step) {
     task.logits = step.plan.logit_rows.size();
     task.token = sequence.tokens[asked + 1];
     task.top = *top;
+    task.result.top.reserve(static_cast<std::size_t>(*top));
     step.plan.logit_rows.push_back(first_row + static_cast<std::int32_t>(asked - sequence.computed));
+  }
+}
+
+// Here, so that the device allocates nothing.
+void make_room_for_logprobs(SampleTask& task) {
+  const SamplingParams& params = task.state->sampler.params();
+  task.has_logprobs = params.logprobs || params.filtered_logprobs;
+  task.tokens.reserve(task.drafts.size() + 1);
+  if (!task.has_logprobs) return;
+  if (task.logprobs.size() <= task.drafts.size()) task.logprobs.resize(task.drafts.size() + 1);
+  for (OutputLogprobs& row : task.logprobs) {
+    row.raw.top.reserve(static_cast<std::size_t>(params.logprobs.value_or(0)));
+    row.filtered.top.reserve(static_cast<std::size_t>(params.filtered_logprobs.value_or(0)));
   }
 }
 
@@ -31,6 +45,7 @@ void add_sample(Sequence& sequence, Step& step) {
   task.output_length = sequence.length() - sequence.prompt_length;
   const std::int64_t drafts = sequence.computed + step.parts.back().rows - sequence.length();
   task.drafts.assign(sequence.drafts.begin(), sequence.drafts.begin() + drafts);
+  make_room_for_logprobs(task);
   task.draft_next = sequence.draft_next;
   task.slot = static_cast<std::int32_t>(sequence.place.slot());
   task.floor = sequence.active->decoder_floor;

@@ -33,9 +33,6 @@ void TokenDrawer::verify(SampleTask& task) {
   SamplingState& state = *task.state;
   const SamplingParams& params = state.sampler.params();
   const bool counted = params.has_penalties();
-  task.has_logprobs = params.logprobs.has_value() || params.filtered_logprobs.has_value();
-  if (task.has_logprobs && task.logprobs.size() <= task.drafts.size())
-    task.logprobs.resize(task.drafts.size() + 1);
   try {
     for (std::size_t row = 0; row <= task.drafts.size(); ++row) {
       const auto offset = static_cast<std::int64_t>(row);

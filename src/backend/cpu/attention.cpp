@@ -54,10 +54,14 @@ void Attention::load_key(const model::Layer& layer, const StepRows& rows, const 
 // Softmax attention of up to kHeads heads of a row; the sink adds to the denominator only.
 void Attention::attend(const model::Layer& layer, std::size_t keys, const float* values, const float* q,
                        std::size_t head, std::size_t heads, float* o) {
-  const std::size_t dim = context_.model.config().head_dim;
+  const auto& config = context_.model.config();
+  const std::size_t dim = config.head_dim;
   const float scale = 1.0F / std::sqrt(static_cast<float>(dim));
   thread_local std::vector<float> weights;
   thread_local std::vector<float> scratch;
+  const auto most =
+      static_cast<std::size_t>(config.sliding_window + config.index_topk + config.draft.block_size);
+  weights.reserve(kHeads * std::max(most, keys));  // once, although contexts grow by a token a step
   weights.resize(kHeads * keys);
   scratch.resize(gemm_scratch(dim));
   gemm_rows(Matrix(values, keys, dim), 0, keys, q + head * dim, dim, heads, weights.data(), keys,

@@ -67,7 +67,7 @@ void Compressor::store(const model::Layer& layer, const StepRows& rows, model::O
   linear_.run(
       {Matrix(weights.index_wk), latents_.data(), width, entries_.size(), keys_.data(), keys_.width()});
   context_.pool.parallel_for(entries_.size(), 4, [&](std::size_t begin, std::size_t end, std::size_t) {
-    Rotation rotation;
+    thread_local Rotation rotation;  // keeps its memory
     for (std::size_t e = begin; e < end; ++e) {
       const Entry& entry = entries_[e];
       const std::int32_t* blocks = rows.ranges()[entry.range].blocks;

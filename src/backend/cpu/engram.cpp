@@ -36,7 +36,8 @@ void Engram::gather(const model::Layer& layer, const StepRows& rows) {
   table_rows_.resize(rows.size() * columns);
   embedded_.resize(rows.size(), columns * dim);
   context_.pool.parallel_for(rows.size(), 4, [&](std::size_t begin, std::size_t end, std::size_t) {
-    std::vector<std::int32_t> recent(rows.plan()->lookback + 1);
+    thread_local std::vector<std::int32_t> recent;  // keeps its memory
+    recent.resize(rows.plan()->lookback + 1);
     for (std::size_t i = begin; i < end; ++i) {
       recent_tokens(rows, i, recent.data());
       std::int64_t* at = table_rows_.data() + i * columns;

@@ -21,10 +21,17 @@ std::uint64_t order_key(float score, std::uint32_t place) {
   return (std::uint64_t{~ascending} << 32) | place;
 }
 
+// Contexts grow by a token a step: memory for them grows by powers of two instead.
+template <class T>
+void resize_rarely(std::vector<T>& values, std::size_t size) {
+  if (size > values.capacity()) values.reserve(std::bit_ceil(std::max<std::size_t>(size, kTile)));
+  values.resize(size);
+}
+
 }  // namespace
 
 void best_places(std::span<const float> scores, std::size_t count, std::vector<std::uint64_t>& places) {
-  places.resize(scores.size());
+  resize_rarely(places, scores.size());
   for (std::size_t i = 0; i < scores.size(); ++i)
     places[i] = order_key(scores[i], static_cast<std::uint32_t>(i));
   if (count < places.size()) {
@@ -42,7 +49,7 @@ void candidate_blocks(std::span<const float> scores, std::size_t size, std::size
   if (all <= count) return;
   thread_local std::vector<float> best;
   thread_local std::vector<std::uint64_t> places;
-  best.resize(all);
+  resize_rarely(best, all);
   for (std::size_t b = 0; b < all; ++b) {
     const auto entries = scores.subspan(b * size, std::min(size, scores.size() - b * size));
     best[b] = *std::max_element(entries.begin(), entries.end());
@@ -86,7 +93,7 @@ void IndexSelect::make_queries(const model::Layer& layer, const StepRows& rows, 
   linear_.run(products);
   const float scale = 1.0F / std::sqrt(static_cast<float>(dim) * static_cast<float>(heads));
   context_.pool.parallel_for(rows.size(), 2, [&](std::size_t begin, std::size_t end, std::size_t) {
-    Rotation rotation;
+    thread_local Rotation rotation;  // keeps its memory
     for (std::size_t i = begin; i < end; ++i) {
       rotation.set(rows.rows()[i].position, context_.model.rope().compressed);
       for (std::size_t head = 0; head < heads; ++head) {
@@ -151,7 +158,9 @@ void IndexSelect::run(const model::Layer& layer, const StepRows& rows, const flo
   selection_.topk = config.index_topk;
   selection_.entries.resize(rows.size() * selection_.topk);
   selection_.counts.resize(rows.size());
-  if (candidates_.size() < rows.size()) candidates_.resize(rows.size());
+  while (candidates_.size() < rows.size()) {
+    candidates_.emplace_back().reserve(static_cast<std::size_t>(std::max(0, config.candidate_topk_blocks)));
+  }
   for (std::size_t first = 0; first < rows.size();) {
     // As many rows as the score budget allows, at least one.
     std::size_t count = 0;
@@ -164,7 +173,8 @@ void IndexSelect::run(const model::Layer& layer, const StepRows& rows, const flo
     if (scores_.size() < count) scores_.resize(count);
     const std::size_t tiles = (most + kTile - 1) / kTile;
     for (std::size_t i = 0; i < count; ++i) {
-      scores_[i].resize(scored(layer, first + i, visible(layer, rows, first + i)));
+      resize_rarely(scores_[i],
+                    static_cast<std::size_t>(scored(layer, first + i, visible(layer, rows, first + i))));
     }
     context_.pool.parallel_for(count * tiles, 1, [&](std::size_t begin, std::size_t end, std::size_t) {
       for (std::size_t item = begin; item < end; ++item) {

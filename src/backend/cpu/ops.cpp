@@ -131,7 +131,7 @@ void Ops::keep_decoder_rows() {
 void Ops::rotate_rows(Rows& vectors, std::size_t width, bool inverse, bool compressed) {
   const auto& rope = context_.model.rope();
   context_.pool.parallel_for(vectors.rows(), 2, [&](std::size_t begin, std::size_t end, std::size_t) {
-    Rotation rotation;
+    thread_local Rotation rotation;  // keeps its memory
     for (std::size_t i = begin; i < end; ++i) {
       rotation.set(rows_.rows()[i].position, compressed ? rope.compressed : rope.plain);
       for (float* x = vectors.row(i); x < vectors.row(i) + vectors.width(); x += width) {
