@@ -39,11 +39,12 @@ struct ThreadPool::State {
     }
   }
 
-  // Spins briefly, since loops follow each other within microseconds inside a step, then sleeps. No mutex: a worker that
-  // loses its processor between two loops must not hold up the thread that starts the next.
+  // Spins briefly, since loops follow each other within microseconds inside a step, then sleeps. No mutex: a
+  // worker that loses its processor between two loops must not hold up the thread that starts the next.
   std::size_t wait_for_round(std::size_t seen) {
     for (int spin = 0; spin < 2000; ++spin) {
-      if (round.load(std::memory_order_acquire) != seen || stop.load(std::memory_order_relaxed)) return round.load();
+      if (round.load(std::memory_order_acquire) != seen || stop.load(std::memory_order_relaxed))
+        return round.load();
       if (spin % 64 == 63) std::this_thread::yield();
     }
     round.wait(seen);
@@ -74,13 +75,16 @@ ThreadPool::~ThreadPool() {
   state_->round.notify_all();
 }
 
-std::size_t ThreadPool::size() const { return state_->workers.size() + 1; }
+std::size_t ThreadPool::size() const {
+  return state_->workers.size() + 1;
+}
 
 void ThreadPool::run(std::size_t count, std::size_t grain, const void* context, Call call) {
   State& state = *state_;
   grain = std::max<std::size_t>(grain, 1);
   if (state.workers.empty() || count <= grain) {
-    for (std::size_t begin = 0; begin < count; begin += grain) call(context, begin, std::min(begin + grain, count), 0);
+    for (std::size_t begin = 0; begin < count; begin += grain)
+      call(context, begin, std::min(begin + grain, count), 0);
     return;
   }
   state.context = context;

@@ -195,7 +195,7 @@ RequestId Engine::submit(Request request, EventSink sink) {
   // The last token of an answer needs no place in the cache.
   active->max_length = sizes_.context + 1;
   if (request.sampling.max_tokens)
-    active->max_length = std::min(active->max_length, length + *request.sampling.max_tokens);
+    active->max_length = length + std::min(active->max_length - length, *request.sampling.max_tokens);
   active->last_resume = length;
   if (options_.mode == cache::ReuseMode::replay) {
     // Decoder windows are not cached: whatever the answer's length when it resumes, they begin here.
