@@ -59,7 +59,7 @@ AnswerStream::State AnswerStream::advance() {
   if (protocol_->complete()) {
     if (remember && !news.aborted) {
       const text::ParsedMessage* message = protocol_->message();
-      if (message != nullptr) remember(*message, std::move(news.tokens));
+      if (message != nullptr) remember(*message, protocol_->message_call_ids(), std::move(news.tokens));
     }
     finish();
   }

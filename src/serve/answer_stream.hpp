@@ -14,8 +14,10 @@
 
 namespace thalweg::serve {
 
-/// Called with a chat message that ended, the ids it was generated as and its calls' ids.
-using MessageSink = std::function<void(const text::ParsedMessage& message, std::vector<text::TokenId> ids)>;
+/// Called with a chat message that ended, the ids of its calls and the token ids it was generated as.
+using MessageSink =
+    std::function<void(const text::ParsedMessage& message, const std::vector<std::string>& call_ids,
+                       std::vector<text::TokenId> ids)>;
 
 /// Owned by a connection and used by one thread at a time. Destroying it before the answer is complete
 /// cancels the request.

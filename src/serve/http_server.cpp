@@ -128,12 +128,17 @@ class HttpServer::Impl {
   void admit(tcp::socket socket) {
     Error ignored;
     socket.set_option(tcp::no_delay(true), ignored);
-    const std::unique_lock lock(mutex_);
-    if (sessions_.size() >= most_) return turn_away(std::move(socket));
-    const std::uint64_t id = ++last_id_;
-    const auto session = std::make_shared<HttpSession>(
-        std::move(socket), SessionContext{service_, options_, workers_}, [this, id] { forget(id); });
-    sessions_[id] = session;
+    std::shared_ptr<HttpSession> session;  // may be the last to let go of it, which needs the lock
+    {
+      const std::lock_guard lock(mutex_);
+      if (sessions_.size() < most_) {
+        const std::uint64_t id = ++last_id_;
+        session = std::make_shared<HttpSession>(
+            std::move(socket), SessionContext{service_, options_, workers_}, [this, id] { forget(id); });
+        sessions_[id] = session;
+      }
+    }
+    if (!session) return turn_away(std::move(socket));
     session->start();
   }
 

@@ -45,7 +45,6 @@ void HttpSession::start() {
 
 void HttpSession::drain() {
   asio::post(socket_.get_executor(), [self = shared_from_this()] {
-    self->draining_ = true;
     if (self->phase_ == Phase::idle) self->close();
   });
 }
@@ -67,7 +66,7 @@ void HttpSession::stop() {
 // A connection without a request holds no buffers and only the idle timer.
 void HttpSession::await_request() {
   phase_ = Phase::idle;
-  if (draining_) return close();
+  if (context_.service.draining()) return close();
   if (buffer_.size() > 0) return read_head();
   buffer_.shrink_to_fit();
   arm(context_.options.idle_timeout, &HttpSession::close);
@@ -79,11 +78,12 @@ void HttpSession::await_request() {
 
 void HttpSession::read_head() {
   phase_ = Phase::head;
-  reader_.emplace(context_.options.max_header, context_.options.max_body);
+  reader_ = std::make_shared<RequestReader>(context_.options.max_header, context_.options.max_body);
   arm(context_.options.header_timeout, &HttpSession::on_timeout);
-  http::async_read_header(
-      socket_, buffer_, reader_->parser(),
-      [self = shared_from_this()](const Error& error, std::size_t) { self->on_head(error); });
+  http::async_read_header(socket_, buffer_, reader_->parser(),
+                          [self = shared_from_this(), reader = reader_](const Error& error, std::size_t) {
+                            self->on_head(error);
+                          });
 }
 
 void HttpSession::on_head(const Error& error) {
@@ -107,7 +107,9 @@ void HttpSession::read_body() {
   phase_ = Phase::body;
   arm(context_.options.body_timeout, &HttpSession::on_timeout);
   http::async_read(socket_, buffer_, reader_->parser(),
-                   [self = shared_from_this()](const Error& error, std::size_t) { self->on_body(error); });
+                   [self = shared_from_this(), reader = reader_](const Error& error, std::size_t) {
+                     self->on_body(error);
+                   });
 }
 
 void HttpSession::on_body(const Error& error) {
@@ -154,7 +156,7 @@ void HttpSession::refuse(const HttpError& error) {
 void HttpSession::reply(const HttpReply& reply, bool may_keep_alive) {
   phase_ = Phase::answering;
   unread_ = !may_keep_alive;
-  keep_alive_ = keep_alive_ && may_keep_alive && !draining_;
+  keep_alive_ = keep_alive_ && may_keep_alive && !context_.service.draining();
   write(whole_reply(reply, keep_alive_, request_.method == "HEAD"), &HttpSession::end_exchange);
 }
 
@@ -217,7 +219,7 @@ void HttpSession::send_sign_of_life() {
 
 std::string HttpSession::answer_head() {
   head_sent_ = true;
-  keep_alive_ = keep_alive_ && !draining_;
+  keep_alive_ = keep_alive_ && !context_.service.draining();
   HttpHeaders headers = answer_->headers;
   if (!answer_->streams()) return reply_head(200, "application/json", headers, framing_, 0, keep_alive_);
   for (auto& field : event_stream_headers()) headers.push_back(std::move(field));
@@ -282,13 +284,12 @@ void HttpSession::linger() {
     socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
     arm(kLinger, &HttpSession::close);
   }
-  buffer_.clear();
-  socket_.async_read_some(buffer_.prepare(kReadSize),
-                          [self = shared_from_this()](const Error& error, std::size_t) {
-                            if (self->phase_ != Phase::lingering) return;
-                            if (error) return self->close();
-                            self->linger();
-                          });
+  out_.resize(kReadSize);
+  socket_.async_read_some(asio::buffer(out_), [self = shared_from_this()](const Error& error, std::size_t) {
+    if (self->phase_ != Phase::lingering) return;
+    if (error) return self->close();
+    self->linger();
+  });
 }
 
 void HttpSession::close() {

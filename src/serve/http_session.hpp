@@ -76,11 +76,10 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   boost::asio::steady_timer timer_;
   unsigned timer_generation_ = 0;
   Phase phase_ = Phase::idle;
-  bool draining_ = false;
   bool keep_alive_ = false;
   bool unread_ = false;  ///< the client may still be sending what nobody will read
 
-  std::optional<RequestReader> reader_;
+  std::shared_ptr<RequestReader> reader_;  ///< shared with the read under way, which may outlast its use
   HttpRequest request_;
   std::optional<Service::Outcome> outcome_;
 

@@ -39,17 +39,13 @@ Mailbox::Mailbox(const Options& options, Metrics& metrics)
 
 void Mailbox::put(const engine::Event& event) {
   observe_times(event);
-  std::function<void()> wake;
-  {
-    const std::lock_guard lock(mutex_);
-    const bool overflowed = news_.overflow;
-    put_locked(event);
-    if (!awake_ || news_.overflow != overflowed) {
-      awake_ = true;
-      wake = wake_;
-    }
-  }
-  if (wake) wake();
+  const std::lock_guard lock(mutex_);
+  const bool overflowed = news_.overflow;
+  put_locked(event);
+  const bool tell = !awake_ || news_.overflow != overflowed;
+  awake_ = true;
+  // Under the lock: once on_news(nullptr) has returned, nobody is woken any more.
+  if (tell && wake_) wake_();
 }
 
 void Mailbox::put_locked(const engine::Event& event) {

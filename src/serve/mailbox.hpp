@@ -51,7 +51,7 @@ class Mailbox {
   News take();
   bool overflowed();
   /// `wake` is called, on the engine's thread, when news come in after take(), and when the mailbox
-  /// overflows. It must not block.
+  /// overflows. It must neither block nor call the mailbox.
   void on_news(std::function<void()> wake);
 
  private:

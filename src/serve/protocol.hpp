@@ -68,6 +68,8 @@ class Protocol {
   const text::ParsedMessage* message() const {
     return choices_.size() == 1 && choices_.front().message ? &*choices_.front().message : nullptr;
   }
+  /// Ids of the calls of message().
+  const std::vector<std::string>& message_call_ids() const { return choices_.front().call_ids; }
   std::int64_t prompt_tokens() const { return usage_.prompt_tokens; }
   std::int64_t cached_tokens() const { return usage_.cached_tokens; }
   std::int64_t output_tokens() const { return output_tokens_; }

@@ -72,6 +72,12 @@ engine::SamplingParams sampling_of(const wire::InferenceOptions& options, std::u
   return params;
 }
 
+// What is generated is the whole message: the prompt holds no beginning of it.
+bool is_whole(const text::ParserStart& start) {
+  return !start.starts_in_tool_calls && start.stage != text::ParserStage::answer_continuation &&
+         start.stage != text::ParserStage::reasoning_continuation;
+}
+
 std::string_view id_prefix(wire::Api api) {
   switch (api) {
     case wire::Api::responses:
@@ -112,7 +118,8 @@ struct Service::Call {
   std::string_view name() const { return route ? route->name : "other"; }
 };
 
-Service::Service(ServiceOptions options) : options_(std::move(options)), started_(std::time(nullptr)) {}
+Service::Service(ServiceOptions options)
+    : options_(std::move(options)), memory_(options_.remembered), started_(std::time(nullptr)) {}
 
 void Service::loading(const std::string& phase, std::int64_t done, std::int64_t total) {
   const std::lock_guard lock(mutex_);
@@ -283,6 +290,7 @@ Service::Outcome Service::generate(Call& call, wire::Api api) {
   body.erase("input");  // what is echoed of a Responses request is small without it
   AnswerContext context = answer_context(request, head(id_prefix(api), request.model), backend().tokenizer(),
                                          api == wire::Api::responses ? std::move(body) : Json());
+  memory_.recall(call.salt, request.conversation);
   engine::Request wanted;
   wanted.prompt = encode_conversation(request.conversation, backend());
   const std::uint32_t max_tokens =
@@ -290,8 +298,17 @@ Service::Outcome Service::generate(Call& call, wire::Api api) {
                                static_cast<std::uint64_t>(backend().context()));
   wanted.sampling = sampling_of(request.inference, max_tokens);
   wanted.parse = request.parsing;
-  return submit(call, make_protocol(api, std::move(context)), request.stream, std::move(wanted),
-                request.ignored_fields);
+  const bool whole_message = is_whole(request.parsing);
+  auto answer = submit(call, make_protocol(api, std::move(context)), request.stream, std::move(wanted),
+                       request.ignored_fields);
+  if (whole_message) {
+    answer->remember = [this, salt = call.salt, thinking = request.conversation.thinking](
+                           const text::ParsedMessage& message, const std::vector<std::string>& call_ids,
+                           std::vector<text::TokenId> ids) {
+      memory_.remember(salt, message, call_ids, {thinking, std::move(ids)});
+    };
+  }
+  return answer;
 }
 
 Service::Outcome Service::complete(Call& call) {
@@ -322,6 +339,7 @@ std::unique_ptr<AnswerStream> Service::submit(Call& call, std::unique_ptr<Protoc
   mailbox.tools = request.parse && request.parse->parse_tool_calls;
   mailbox.specials = request.parse ? &backend().specials() : nullptr;
   mailbox.limit = options_.max_unread;
+  mailbox.remember = request.parse && request.sampling.n == 1;
   auto answer = std::make_unique<AnswerStream>(std::move(protocol), streams, std::move(request), mailbox,
                                                backend(), metrics_, std::string(call.name()));
   answer->error_shape = call.shape();

@@ -14,6 +14,7 @@
 #include "serve/api_keys.hpp"
 #include "serve/backend.hpp"
 #include "serve/http_types.hpp"
+#include "serve/message_memory.hpp"
 #include "serve/metrics.hpp"
 #include "serve/routes.hpp"
 #include "wire/read_request.hpp"
@@ -23,9 +24,10 @@ namespace thalweg::serve {
 struct ServiceOptions {
   wire::Policy policy;
   ApiKeys keys;
-  std::uint64_t max_waiting = 1024;               ///< requests waiting for the engine at most; more get 429
-  std::size_t max_unread = std::size_t{4} << 20;  ///< bytes of an answer that may wait for a slow reader
-  std::string cors_origin;                        ///< Access-Control-Allow-Origin; empty: none
+  std::uint64_t max_waiting = 1024;                ///< requests waiting for the engine at most; more get 429
+  std::size_t max_unread = std::size_t{4} << 20;   ///< bytes of an answer that may wait for a slow reader
+  std::size_t remembered = std::size_t{64} << 20;  ///< bytes of generated messages kept for exact replay
+  std::string cors_origin;                         ///< Access-Control-Allow-Origin; empty: none
   std::string version;
 };
 
@@ -49,6 +51,7 @@ class Service {
   void open(Backend& backend, ModelInfo info);
   /// From now on new generation requests are refused with 503.
   void drain() { draining_.store(true); }
+  bool draining() const { return draining_.load(); }
 
   /// What can be said once the header fields are known and before the body is read: refusals, and nothing if
   /// the body is wanted.
@@ -82,6 +85,7 @@ class Service {
 
   ServiceOptions options_;
   Metrics metrics_;
+  MessageMemory memory_;
   std::atomic<Backend*> backend_{nullptr};
   std::atomic<bool> draining_{false};
   std::int64_t started_;
