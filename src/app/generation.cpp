@@ -137,7 +137,25 @@ void add_serving_options(CLI::App& command, engine::EngineOptions& options) {
   command
       .add_option("--cache-tokens", options.cache_tokens, "Tokens of global KV in device memory (0: 65536)")
       ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--snapshots", options.snapshots,
+                  "Places in prompts kept on the device to resume at (-1: 2 a sequence)")
+      ->check(CLI::Range(-1, 1 << 16));
+  command
+      .add_option("--snapshot-every", options.snapshot_every,
+                  "Tokens between places where a prompt can be resumed")
+      ->capture_default_str();
+  command
+      .add_option("--host-cache", options.host_cache_bytes,
+                  "Host memory for prefixes and preempted sequences, e.g. 512MB (0: none)")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
   command.add_option("--disk-cache", options.disk_cache, "Folder that keeps prefixes over restarts");
+  command
+      .add_option("--disk-cache-size", options.disk_cache_bytes,
+                  "Bytes that --disk-cache may take, e.g. 10GB")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
   command.add_flag("--synchronous{false}", options.asynchronous,
                    "Plan a step only when the one before is done");
 }

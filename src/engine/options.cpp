@@ -25,7 +25,7 @@ void expect(std::string_view option, std::int64_t value, std::int64_t least, std
 EngineSizes sizes_of(const EngineOptions& options, const checkpoint::ModelConfig& config) {
   expect("--sequences", options.sequences, 1, kMostSequences);
   expect("--batch-tokens", options.batch_tokens, 1, 1 << 20);
-  expect("--snapshots", options.snapshots, 0, kMostSequences);
+  expect("--snapshots", options.snapshots, -1, kMostSequences);
   expect("--cache-tokens", options.cache_tokens, 0, kMostTokens);
   if (options.batch_tokens < options.sequences) {
     throw UsageError(fmt::format("--batch-tokens: expected at least --sequences ({}), found {}",
@@ -38,7 +38,8 @@ EngineSizes sizes_of(const EngineOptions& options, const checkpoint::ModelConfig
   EngineSizes sizes;
   const std::int64_t tokens = options.cache_tokens > 0 ? options.cache_tokens : kDefaultCacheTokens;
   sizes.blocks = (tokens + model::kPageTokens - 1) / model::kPageTokens;
-  sizes.slots = std::int64_t{options.sequences} + options.snapshots;
+  const std::int32_t snapshots = options.snapshots >= 0 ? options.snapshots : 2 * options.sequences;
+  sizes.slots = std::int64_t{options.sequences} + snapshots;
   const std::int64_t most =
       std::min<std::int64_t>(config.max_position_embeddings, sizes.blocks * model::kPageTokens);
   if (options.context < 0 || options.context > most) {

@@ -17,13 +17,15 @@ struct EngineOptions {
   model::Precision precision = model::Precision::reference;
   std::size_t threads = 0;  ///< 0: all processors
   cache::ReuseMode mode = cache::ReuseMode::exact;
-  std::int32_t replay_keep = 0;       ///< 0: window + 2 x backtracking
-  std::int32_t sequences = 16;        ///< running at once
-  std::int32_t batch_tokens = 512;    ///< rows of a step
-  std::int64_t context = 0;           ///< tokens of a sequence at most; 0: what the model and the cache allow
-  std::int64_t cache_tokens = 0;      ///< tokens of global KV on the device; 0: 64 Ki
-  std::int32_t snapshots = 32;        ///< window snapshots kept on the device
-  std::int32_t snapshot_every = 512;  ///< tokens between the snapshots of a prompt
+  std::int32_t replay_keep = 0;     ///< 0: window + 2 x backtracking
+  std::int32_t sequences = 16;      ///< running at once
+  std::int32_t batch_tokens = 512;  ///< rows of a step
+  std::int64_t context = 0;         ///< tokens of a sequence at most; 0: what the model and the cache allow
+  std::int64_t cache_tokens = 0;    ///< tokens of global KV on the device; 0: 64 Ki
+  /// Window snapshots kept on the device; -1: two for each sequence. With fewer, the oldest must leave the
+  /// device, which makes planning wait for the running step.
+  std::int32_t snapshots = -1;
+  std::int32_t snapshot_every = 512;                      ///< tokens between the snapshots of a prompt
   std::size_t host_cache_bytes = std::size_t{256} << 20;  ///< 0: no cache in host memory
   std::filesystem::path disk_cache;                       ///< empty: none
   std::size_t disk_cache_bytes = std::size_t{1} << 30;

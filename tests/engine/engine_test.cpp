@@ -264,7 +264,7 @@ TEST(Engine, RefusesOptionsNamingThem) {
   EXPECT_NE(text([](EngineOptions& o) { o.sequences = 0; }).find("--sequences"), std::string::npos);
   EXPECT_NE(text([](EngineOptions& o) { o.sequences = -3; }).find("--sequences"), std::string::npos);
   EXPECT_NE(text([](EngineOptions& o) { o.batch_tokens = 3; }).find("--batch-tokens"), std::string::npos);
-  EXPECT_NE(text([](EngineOptions& o) { o.snapshots = -1; }).find("--snapshots"), std::string::npos);
+  EXPECT_NE(text([](EngineOptions& o) { o.snapshots = -2; }).find("--snapshots"), std::string::npos);
   EXPECT_NE(text([](EngineOptions& o) { o.snapshot_every = 100; }).find("--snapshot-every"),
             std::string::npos);
   EXPECT_NE(text([](EngineOptions& o) { o.cache_tokens = -5; }).find("--cache-tokens"), std::string::npos);
