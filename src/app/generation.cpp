@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 #include <utility>
 
@@ -198,6 +199,9 @@ engine::Request chat_request(const engine::LoadedModel& model, const Json& body,
     if (read.inference.constraint &&
         read.inference.constraint->kind != wire::OutputConstraint::Kind::tool_call) {
       throw InputError(subject + ": response_format", "structured output is not supported yet");
+    }
+    for (const std::string& field : read.ignored_fields) {
+      std::fprintf(stderr, "thalweg: %s: %s has no effect here\n", subject.c_str(), field.c_str());
     }
     const text::Prompt prompt = text::render(read.conversation);
     if (!prompt.images.empty()) throw InputError(subject + ": messages", "images are not supported yet");

@@ -215,7 +215,7 @@ std::string header_json(std::span<const StoredTensor> tensors,
 class PendingFile {
  public:
   explicit PendingFile(const std::filesystem::path& path)
-      : final_(path), temporary_(fmt::format("{}.{}.part", path.string(), ::getpid())) {
+      : final_(target(path)), temporary_(fmt::format("{}.{}.part", final_.string(), ::getpid())) {
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd_ < 0) fail("cannot create");
   }
@@ -242,6 +242,16 @@ class PendingFile {
   }
 
  private:
+  // Where a symbolic link leads; a device or folder is not replaced by a file.
+  static std::filesystem::path target(const std::filesystem::path& path) {
+    std::error_code error;
+    const auto status = std::filesystem::status(path, error);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+      throw InputError(path.string(), "a regular file to write to", "something else");
+    }
+    return std::filesystem::is_symlink(path, error) ? std::filesystem::canonical(path) : path;
+  }
+
   [[noreturn]] void fail(const char* what) const {
     throw WorkError(fmt::format("{}: {}: {}", final_.string(), what, std::strerror(errno)));
   }
