@@ -28,7 +28,7 @@ cmake --preset "$preset" -DTHALWEG_TESTS=ON --log-level=WARNING
 if [ "$rooms" = ".*" ]; then
   targets=(all)
 else
-  mapfile -t targets < <(ninja -C "build/$preset" -t targets all | sed -nE "s/^(test_($rooms)): .*EXECUTABLE.*/\1/p")
+  mapfile -t targets < <(ninja -C "build/$preset" -t targets all | sed -nE "s/^(test_($rooms)): phony$/\1/p")
   [ ${#targets[@]} -gt 0 ] || {
     say "no room of tests/ matches '$rooms'"
     exit 2
