@@ -10,7 +10,8 @@ constexpr double kPatch = 14;
 constexpr double kCell = 3 * kPatch;
 constexpr double kLeastPixels = 295936;
 constexpr int kMostTokens = 1024;
-constexpr int kMostRounds = 16;  // extreme shapes settle after 9
+constexpr int kMostRows = (kMostTokens - 2) / 2;  // of one column: every row has its new-line
+constexpr int kMostRounds = 16;                   // extreme shapes settle after 9
 
 struct Size {
   double width, height;  // whole numbers
@@ -31,7 +32,7 @@ Size shrink(Size size) {
   // columns * (columns * aspect) + columns * aspect = the cells and new-lines there is room for.
   const double columns = std::sqrt((kMostTokens - 2) / aspect + 0.25) - 0.5;
   const double rows = columns * aspect;
-  if (columns < 1) return {kCell, (kMostTokens - 2) / 2 * kCell};
+  if (columns < 1) return {kCell, kMostRows * kCell};
   if (rows < 1) return {(kMostTokens - 3) * kCell, kCell};
   const double scale =
       std::min(std::floor(columns) * kCell / size.width, std::floor(rows) * kCell / size.height);
