@@ -29,7 +29,8 @@ Json small_document() {
   Json token = document["added_tokens"][0];
   token["id"] = 258;
   token["content"] = "<think>";
-  document["added_tokens"] = {token};
+  document["added_tokens"] = Json::array();
+  document["added_tokens"].push_back(token);
   return document;
 }
 
