@@ -13,8 +13,10 @@ namespace thalweg {
 
 struct ThreadPool::State {
   std::vector<std::jthread> workers;
-  std::atomic<std::size_t> round{0};    // a new value means a new loop
-  std::atomic<std::size_t> running{0};  // workers that have not finished the current loop
+  std::atomic<std::size_t> round{0};  // a new value means a new loop
+  // Who may touch the loop below: bit 0 is set while it is open to workers, the rest counts those inside. A
+  // worker that comes late, since its processor does other work, finds it closed: nobody waits for it.
+  std::atomic<std::size_t> gate{0};
   std::atomic<bool> stop{false};
 
   const void* context = nullptr;
@@ -51,13 +53,30 @@ struct ThreadPool::State {
     return round.load();
   }
 
+  bool enter() {
+    std::size_t now = gate.load(std::memory_order_relaxed);
+    while ((now & 1) != 0) {
+      if (gate.compare_exchange_weak(now, now + 2, std::memory_order_acquire, std::memory_order_relaxed))
+        return true;
+    }
+    return false;
+  }
+
   void worker_main(std::size_t worker) {
     std::size_t seen = 0;
     for (;;) {
       seen = wait_for_round(seen);
       if (stop.load()) return;
+      if (!enter()) continue;
       work(worker);
-      running.fetch_sub(1, std::memory_order_release);
+      gate.fetch_sub(2, std::memory_order_release);
+    }
+  }
+
+  void close_and_wait() {
+    gate.fetch_sub(1, std::memory_order_relaxed);
+    for (int spin = 0; gate.load(std::memory_order_acquire) != 0; ++spin) {
+      if (spin % 64 == 63) std::this_thread::yield();
     }
   }
 };
@@ -93,13 +112,11 @@ void ThreadPool::run(std::size_t count, std::size_t grain, const void* context, 
   state.grain = grain;
   state.next.store(0, std::memory_order_relaxed);
   state.error = nullptr;
-  state.running.store(state.workers.size(), std::memory_order_relaxed);
+  state.gate.store(1, std::memory_order_release);
   state.round.fetch_add(1);
   state.round.notify_all();
   state.work(0);
-  for (int spin = 0; state.running.load(std::memory_order_acquire) != 0; ++spin) {
-    if (spin % 64 == 63) std::this_thread::yield();
-  }
+  state.close_and_wait();
   if (state.error) std::rethrow_exception(state.error);
 }
 

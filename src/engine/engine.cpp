@@ -39,7 +39,7 @@ std::string_view to_text(Finish finish) {
   return "";
 }
 
-Engine::Engine(const LoadedModel& model, const EngineOptions& options)
+Engine::Engine(const LoadedModel& model, const EngineOptions& options, const BackendWrapper& wrap)
     : model_(model), options_(options), sizes_(sizes_of(options, model.model.config())) {
   const checkpoint::ModelConfig& config = model.model.config();
   try {
@@ -53,6 +53,7 @@ Engine::Engine(const LoadedModel& model, const EngineOptions& options)
   backend_options.pages = static_cast<std::size_t>(sizes_.blocks) + 1;
   backend_options.slots = static_cast<std::size_t>(sizes_.slots) + 1;
   backend_ = backend::make_cpu_backend(model.model, backend_options);
+  if (wrap) backend_ = wrap(std::move(backend_));
   executor_ = std::make_unique<Executor>(*backend_);
 
   cache::CacheConfig cache_config;

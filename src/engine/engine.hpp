@@ -5,6 +5,7 @@
 #include <array>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -30,8 +31,12 @@ namespace thalweg::engine {
 /// every unfinished answer ends as failed and nothing more is taken.
 class Engine {
  public:
-  /// `model` must outlive it. Throws UsageError for options that cannot work together.
-  Engine(const LoadedModel& model, const EngineOptions& options);
+  /// Puts something between engine and backend.
+  using BackendWrapper = std::function<std::unique_ptr<backend::Backend>(std::unique_ptr<backend::Backend>)>;
+
+  /// `model` must outlive it. Throws UsageError for options that cannot work together. `wrap` is for tests
+  /// that watch the backend or make it do what it seldom does by itself.
+  Engine(const LoadedModel& model, const EngineOptions& options, const BackendWrapper& wrap = {});
   /// Aborts what is unfinished (its sinks hear of it) and stops.
   ~Engine();
   Engine(const Engine&) = delete;
