@@ -18,6 +18,7 @@ void add_commands(CLI::App& app) {
   add_doctor(app);
   add_plan(app);
   add_bench(app);
+  add_eval(app);
   CLI::App* inspect = app.add_subcommand("inspect", "Check one part of the engine: a file in, a file out");
   inspect->require_subcommand(1);
   add_inspect_checkpoint(*inspect);

@@ -13,8 +13,11 @@ void add_commands(CLI::App& app);
 /// `plan`: what a model takes and what fits on given devices, from its configuration alone.
 void add_plan(CLI::App& app);
 
-/// `bench`: measurements (docs/kernels.md).
+/// `bench`: measurements (docs/engine.md, docs/kernels.md).
 void add_bench(CLI::App& app);
+
+/// `eval`: quality of a checkpoint, and what an approximation costs of it (docs/replay.md).
+void add_eval(CLI::App& app);
 
 /// `inspect checkpoint`: configuration and tensor table of a checkpoint, checked as loading checks it.
 void add_inspect_checkpoint(CLI::App& inspect);

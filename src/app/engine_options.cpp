@@ -47,6 +47,14 @@ std::unique_ptr<backend::Backend> make_single_backend(const EngineOptions& optio
   return backend::make_cpu_backend(model.model, backend_options);
 }
 
+std::int64_t replay_keep_of(const checkpoint::ModelConfig& config, std::int64_t asked) {
+  const std::int64_t least = config.sliding_window + model::default_backtracking(config);
+  const std::int64_t keep = asked > 0 ? asked : least + model::default_backtracking(config);
+  if (keep >= least) return keep;
+  throw UsageError("--replay-keep: expected at least " + std::to_string(least) +
+                   " (window + backtracking), found " + std::to_string(keep));
+}
+
 std::vector<std::vector<std::int32_t>> read_prompts(const std::string& file,
                                                     const checkpoint::ModelConfig& config) {
   const Json root = parse_json(read_text_file(file), file);

@@ -35,6 +35,10 @@ std::unique_ptr<engine::LoadedModel> load(const EngineOptions& options, const Lo
 std::unique_ptr<backend::Backend> make_single_backend(const EngineOptions& options,
                                                       const engine::LoadedModel& model, std::int64_t tokens);
 
+/// Tokens that bounded replay keeps of a prompt: what was asked for, or if that is 0 window + 2 x
+/// backtracking. Throws UsageError if it is less than window + backtracking.
+std::int64_t replay_keep_of(const checkpoint::ModelConfig& config, std::int64_t asked);
+
 /// The prompts of a file `{"prompts": [[ids...], ...]}`. Throws InputError naming file and element; ids must
 /// lie in [0, vocab_size).
 std::vector<std::vector<std::int32_t>> read_prompts(const std::string& file,

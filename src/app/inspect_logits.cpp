@@ -81,13 +81,7 @@ void run(const Options& options) {
   for (const auto& prompt : prompts)
     longest = std::max<std::int64_t>(longest, static_cast<std::int64_t>(prompt.size()));
   const auto backend = make_single_backend(options.engine, *model, longest);
-  const std::int64_t least = config.sliding_window + model::default_backtracking(config);
-  const std::int64_t keep =
-      options.replay_keep > 0 ? options.replay_keep : least + model::default_backtracking(config);
-  if (keep < least) {
-    throw UsageError("--replay-keep: expected at least " + std::to_string(least) +
-                     " (window + backtracking), found " + std::to_string(keep));
-  }
+  const std::int64_t keep = replay_keep_of(config, options.replay_keep);
   Capture capture(config.layers);
   if (options.capture) backend->observe(&capture);
   engine::Timeline timeline(*backend);
