@@ -37,6 +37,8 @@ void add_bench(CLI::App& app) {
       "Only cases whose section/operation/size contains this text, e.g. moe/w13 or dense/o/64");
   kernels->add_option("--out", options->out, "Also write the lines to this file")->type_name("FILE");
   kernels->callback([options] { run_kernels(*options); });
+  add_bench_decode(*bench);
+  add_bench_prefix(*bench);
 }
 
 }  // namespace thalweg::app

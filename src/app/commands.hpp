@@ -16,6 +16,10 @@ void add_plan(CLI::App& app);
 /// `bench`: measurements (docs/engine.md, docs/kernels.md).
 void add_bench(CLI::App& app);
 
+/// `bench decode`, `bench prefix`: the engine.
+void add_bench_decode(CLI::App& bench);
+void add_bench_prefix(CLI::App& bench);
+
 /// `eval`: quality of a checkpoint, and what an approximation costs of it (docs/replay.md).
 void add_eval(CLI::App& app);
 

@@ -111,6 +111,17 @@ void check_sampling_options(const SamplingOptions& options) {
 void add_serving_options(CLI::App& command, engine::EngineOptions& options) {
   command
       .add_option_function<std::string>(
+          "--speculate",
+          [&options](const std::string& text) { options.speculation = engine::parse_speculation(text); },
+          "off, fixed:K, dynamic or adaptive; changes speed, never the output")
+      ->default_str("off");
+  command.add_option("--sequences", options.sequences, "Sequences running at once")->capture_default_str();
+  add_step_options(command, options);
+}
+
+void add_step_options(CLI::App& command, engine::EngineOptions& options) {
+  command
+      .add_option_function<std::string>(
           "--mode",
           [&options](const std::string& mode) {
             options.mode = mode == "exact" ? cache::ReuseMode::exact : cache::ReuseMode::replay;
@@ -122,13 +133,6 @@ void add_serving_options(CLI::App& command, engine::EngineOptions& options) {
       .add_option("--replay-keep", options.replay_keep,
                   "Tokens that replay keeps (0: window + 2 x backtracking)")
       ->check(CLI::NonNegativeNumber);
-  command
-      .add_option_function<std::string>(
-          "--speculate",
-          [&options](const std::string& text) { options.speculation = engine::parse_speculation(text); },
-          "off, fixed:K, dynamic or adaptive; changes speed, never the output")
-      ->default_str("off");
-  command.add_option("--sequences", options.sequences, "Sequences running at once")->capture_default_str();
   command.add_option("--batch-tokens", options.batch_tokens, "Rows of one step at most")
       ->capture_default_str();
   command

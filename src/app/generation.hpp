@@ -42,6 +42,9 @@ void check_sampling_options(const SamplingOptions& options);
 /// Flags that shape the engine itself (`--mode`, `--sequences`, `--context`, caches ...).
 void add_serving_options(CLI::App& command, engine::EngineOptions& options);
 
+/// Those of them that are neither `--speculate` nor `--sequences`.
+void add_step_options(CLI::App& command, engine::EngineOptions& options);
+
 /// A request that continues `prompt` as raw text: BOS in front, control tokens recognised where they are
 /// spelled.
 engine::Request raw_request(const engine::LoadedModel& model, const std::string& prompt,

@@ -25,6 +25,9 @@ void Engine::take_tokens(Sequence& sequence, const StepPart& part, SampleTask& t
     const int accepted = static_cast<int>(task.tokens.size()) - 1;
     counted_.drafts_verified += static_cast<std::uint64_t>(verified);
     counted_.drafts_accepted += static_cast<std::uint64_t>(accepted);
+    const int places = std::min(accepted + 1, static_cast<int>(counted_.drafts_tried_at.size()));
+    for (int i = 0; i < std::min(verified, places); ++i) ++counted_.drafts_tried_at[i];
+    for (int i = 0; i < std::min(accepted, places); ++i) ++counted_.drafts_accepted_at[i];
     policy_->observe_drafts({sequence.confidences, verified, accepted});
     // The rows of wrong drafts are as if they had never been: their positions are computed again.
     sequence.computed = part.first_position + 1 + accepted;

@@ -1,6 +1,7 @@
 // What an engine counts.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "cache/prefix_cache.hpp"
@@ -26,6 +27,9 @@ struct EngineStatistics {
   std::uint64_t rows = 0;
   std::uint64_t drafts_verified = 0;
   std::uint64_t drafts_accepted = 0;
+  /// By place in the block: verified drafts whose predecessors were accepted, and those accepted of them.
+  std::array<std::uint64_t, 16> drafts_tried_at{};
+  std::array<std::uint64_t, 16> drafts_accepted_at{};
   double device_seconds = 0;      ///< steps on the device
   double draft_seconds = 0;       ///< of which drafting
   double gap_seconds = 0;         ///< the device waited between steps while there was work

@@ -1,4 +1,4 @@
-// Runs that say something by their length, and measurements: by hand, with --gtest_also_run_disabled_tests.
+// Runs that say something by their length: by hand, with --gtest_also_run_disabled_tests.
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -77,48 +77,6 @@ TEST(Soak, DISABLED_OneMinuteOfRandomLoad) {
       s.admitted, s.aborted, s.steps, s.rows, s.scheduler.preempted_saved + s.scheduler.preempted_dropped,
       s.scheduler.preempted_dropped, s.reused_tokens, s.prompt_tokens, s.cache.reused_from_host,
       s.cache.reused_from_disk, s.free_blocks, resident_kib());
-}
-
-void measure_decoding(std::int32_t requests, bool asynchronous) {
-  EngineOptions options;
-  options.sequences = 64;
-  options.asynchronous = asynchronous;
-  Engine engine(model_of("mini"), options);
-  constexpr std::int64_t kTokens = 128;
-  const auto begin = Clock::now();
-  for (std::int32_t i = 0; i < requests; ++i) {
-    ask(engine, sampled(random_prompt(model_of("mini"), 16, static_cast<std::uint64_t>(i)), kTokens));
-  }
-  engine.drain();
-  const double seconds = seconds_since(begin);
-  const EngineStatistics s = engine.statistics();
-  const auto steps = static_cast<double>(s.steps);
-  std::printf(
-      "%2d requests, %s: %.0f tokens/s, step %.3f ms, planning %.1f us, results %.1f us, device gap %.1f us "
-      "a step\n",
-      requests, asynchronous ? "asynchronous" : "synchronous ",
-      static_cast<double>(requests * kTokens) / seconds, 1e3 * s.device_seconds / steps,
-      1e6 * s.plan_seconds / steps, 1e6 * (s.host_seconds - s.plan_seconds) / steps,
-      1e6 * s.gap_seconds / steps);
-}
-
-TEST(Measure, DISABLED_Decoding) {
-  for (const std::int32_t requests : {1, 8, 64}) {
-    for (const bool asynchronous : {false, true}) measure_decoding(requests, asynchronous);
-  }
-}
-
-// Time to the first token of a prompt, cold and resumed.
-TEST(Measure, DISABLED_ResumingAPrompt) {
-  Engine engine(model_of("mini"), {});
-  const Request request = sampled(random_prompt(model_of("mini"), 1500, 1), 1);
-  for (int round = 0; round < 4; ++round) {
-    const auto begin = Clock::now();
-    const auto answers = ask(engine, request);
-    engine.drain();
-    std::printf("%ld of 1500 tokens reused: first token after %.2f ms\n",
-                answers->front().usage.reused_tokens, 1e3 * seconds_since(begin));
-  }
 }
 
 }  // namespace
