@@ -82,7 +82,7 @@ Json figures_json(const bench::DecodeFigures& f) {
           {"plan_us", 1e6 * s.plan_seconds / steps},
           {"results_us", 1e6 * (s.host_seconds - s.plan_seconds) / steps},
           {"gap_us", 1e6 * s.gap_seconds / steps},
-          {"tokens_per_sequence_step", f.tokens_per_sequence_step()},
+          {"tokens_per_draw", f.tokens_per_draw()},
           {"acceptance_by_position", by_position(s)}};
 }
 
@@ -91,7 +91,7 @@ void print_row(const Json& line) {
       "{:>8} {:<10} {:>9.0f} {:>7.2f} {:>8.2f} {:>9.2f} {:>8.3f} {:>8.3f} {:>8.1f} {:>8.1f} {:>8.1f}\n",
       line["requests"].get<int>(), line["speculate"].get<std::string>(),
       line["tokens_per_second"].get<double>(), line["speedup"].get<double>(),
-      line["tokens_per_sequence_step"].get<double>(), line["rows_per_step"].get<double>(),
+      line["tokens_per_draw"].get<double>(), line["rows_per_step"].get<double>(),
       line["step_ms"].get<double>(), line["draft_ms"].get<double>(), line["plan_us"].get<double>(),
       line["results_us"].get<double>(), line["gap_us"].get<double>());
 }
@@ -144,7 +144,7 @@ Json run_kinds(const DecodeOptions& options, const engine::LoadedModel& model,
     bench::DecodeLoad load = options.load;
     load.answers = static_cast<std::int32_t>(same.size());
     const bench::DecodeFigures f = bench::run_decode(model, serving, same, load);
-    kinds[prompt.kind] = {{"tokens_per_sequence_step", f.tokens_per_sequence_step()},
+    kinds[prompt.kind] = {{"tokens_per_draw", f.tokens_per_draw()},
                           {"acceptance_by_position", by_position(f.statistics)}};
   }
   return kinds;
@@ -154,7 +154,7 @@ void print_kinds(const Json& kinds) {
   fmt::print("\nall drafts of a block verified, by kind of text:\n{:<16} {:>11}  acceptance by position\n",
              "kind", "tokens/step");
   for (const auto& [kind, figures] : kinds.items()) {
-    fmt::print("{:<16} {:>11.2f} ", kind, figures["tokens_per_sequence_step"].get<double>());
+    fmt::print("{:<16} {:>11.2f} ", kind, figures["tokens_per_draw"].get<double>());
     for (const Json& rate : figures["acceptance_by_position"]) fmt::print(" {:.2f}", rate.get<double>());
     fmt::print("\n");
   }

@@ -20,11 +20,9 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-double DecodeFigures::tokens_per_sequence_step() const {
-  // Every verification gives one token more than it accepts drafts.
-  const auto accepted = static_cast<double>(statistics.drafts_accepted);
-  const auto tokens = static_cast<double>(output_tokens);
-  return tokens / (tokens - accepted);
+double DecodeFigures::tokens_per_draw() const {
+  const auto draws = static_cast<double>(statistics.draws);
+  return draws > 0 ? 1 + static_cast<double>(statistics.drafts_accepted) / draws : 0;
 }
 
 DecodeFigures run_decode(const engine::LoadedModel& model, engine::EngineOptions options,

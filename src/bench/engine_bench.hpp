@@ -31,8 +31,8 @@ struct DecodeFigures {
   std::int64_t output_tokens = 0;
   engine::EngineStatistics statistics;
   double tokens_per_second() const { return static_cast<double>(output_tokens) / seconds; }
-  /// Tokens that a sequence gets from a step on average, by drafting more than one.
-  double tokens_per_sequence_step() const;
+  /// Tokens that a sequence gets from a step on average: 1 without accepted drafts.
+  double tokens_per_draw() const;
 };
 
 /// Runs the prompts in turn, as often as the load wants answers, on an engine of its own.

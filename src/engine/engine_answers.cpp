@@ -21,6 +21,7 @@ void Engine::take_prompt_logprobs(Step& step) {
 
 void Engine::take_tokens(Sequence& sequence, const StepPart& part, SampleTask& task) {
   const auto verified = static_cast<int>(task.drafts.size());
+  ++counted_.draws;
   if (verified > 0) {
     const int accepted = static_cast<int>(task.tokens.size()) - 1;
     counted_.drafts_verified += static_cast<std::uint64_t>(verified);

@@ -25,6 +25,7 @@ struct EngineStatistics {
   std::uint64_t output_tokens = 0;
   std::uint64_t steps = 0;
   std::uint64_t rows = 0;
+  std::uint64_t draws = 0;  ///< times a sequence got its next tokens: one, or more with accepted drafts
   std::uint64_t drafts_verified = 0;
   std::uint64_t drafts_accepted = 0;
   /// By place in the block: verified drafts whose predecessors were accepted, and those accepted of them.
