@@ -1,5 +1,6 @@
 // What becomes of drawn tokens: stop rules, text, and the events of an answer.
 #include <algorithm>
+#include <chrono>
 
 #include "engine/engine.hpp"
 
@@ -103,6 +104,9 @@ void Engine::end_answer(Sequence& sequence, Finish finish, Event& event) {
 }
 
 void Engine::count_request(const ActiveRequest& active, Finish finish) {
+  if (active.started) {
+    counted_.queue_seconds.observe(std::chrono::duration<double>(*active.started - active.submitted).count());
+  }
   if (active.prompt_counted) {
     counted_.prompt_tokens += static_cast<std::uint64_t>(active.usage.prompt_tokens);
     counted_.reused_tokens += static_cast<std::uint64_t>(active.usage.reused_tokens);

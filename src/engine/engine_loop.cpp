@@ -177,6 +177,8 @@ void Engine::process(Step& step) {
   ++counted_.steps;
   counted_.rows += step.plan.tokens.size();
   counted_.device_seconds += step.seconds;
+  counted_.step_seconds.observe(step.seconds);
+  counted_.step_rows.observe(static_cast<double>(step.plan.tokens.size()));
   counted_.draft_seconds += step.draft_seconds;
   if (!step.after_idle) counted_.gap_seconds += step.gap;
   scheduler_->learn_cost(static_cast<std::int64_t>(step.plan.tokens.size()), step.seconds);

@@ -231,6 +231,7 @@ bool Scheduler::preempt_behind(std::size_t index, const Need& need) {
 void Scheduler::enter(Sequence& sequence) {
   sequence.stage = Stage::running;
   ++running_;
+  if (!sequence.active->started) sequence.active->started = Clock::now();
   if (sequence.active->running_choices++ == 0) ++running_requests_;
 }
 

@@ -20,9 +20,11 @@ struct ActiveRequest {
   EventSink sink;
   std::int64_t rank =
       0;  ///< place in line: step of arrival, less a head start for priority; lower goes first
-  std::int64_t max_length = 0;     ///< tokens, prompt included, at which an answer ends
-  std::int64_t decoder_floor = 0;  ///< bounded replay: first position with a decoder half
-  std::int64_t last_resume = 0;    ///< the cache may stand in for so many tokens at most
+  Clock::time_point submitted = Clock::now();
+  std::optional<Clock::time_point> started;  ///< when the first of its answers came to run
+  std::int64_t max_length = 0;               ///< tokens, prompt included, at which an answer ends
+  std::int64_t decoder_floor = 0;            ///< bounded replay: first position with a decoder half
+  std::int64_t last_resume = 0;              ///< the cache may stand in for so many tokens at most
   std::int32_t open_choices = 0;
   std::int32_t running_choices = 0;
   Usage usage;  ///< of the prompt; set when it is first admitted

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cache/prefix_cache.hpp"
+#include "engine/buckets.hpp"
 #include "engine/scheduler.hpp"
 
 namespace thalweg::engine {
@@ -31,11 +32,15 @@ struct EngineStatistics {
   /// By place in the block: verified drafts whose predecessors were accepted, and those accepted of them.
   std::array<std::uint64_t, 16> drafts_tried_at{};
   std::array<std::uint64_t, 16> drafts_accepted_at{};
-  double device_seconds = 0;      ///< steps on the device
-  double draft_seconds = 0;       ///< of which drafting
-  double gap_seconds = 0;         ///< the device waited between steps while there was work
-  double host_seconds = 0;        ///< the host planned steps and handled results (stop rules, text, sinks)
-  double plan_seconds = 0;        ///< of which planning and launching
+  double device_seconds = 0;  ///< steps on the device
+  double draft_seconds = 0;   ///< of which drafting
+  double gap_seconds = 0;     ///< the device waited between steps while there was work
+  double host_seconds = 0;    ///< the host planned steps and handled results (stop rules, text, sinks)
+  double plan_seconds = 0;    ///< of which planning and launching
+  Buckets<kSecondBounds> step_seconds;  ///< of every step, on the device
+  Buckets<kRowBounds> step_rows;        ///< of every step
+  Buckets<kSecondBounds>
+      queue_seconds;              ///< from submission to the first block, of ended requests that had one
   std::uint32_t free_blocks = 0;  ///< those that only cached prefixes hold included
   std::int32_t running_sequences = 0;
   SchedulerStatistics scheduler;

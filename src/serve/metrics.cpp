@@ -10,6 +10,21 @@ namespace {
 
 constexpr double kMicroseconds = 1e6;
 
+// Buckets as Prometheus wants them: each with all that is smaller.
+template <class Bounds, class Counts>
+void write_buckets(std::string_view name, const Bounds& bounds, const Counts& counts, double sum,
+                   std::string& out) {
+  const auto to = std::back_inserter(out);
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    total += counts[i];
+    fmt::format_to(to, "thalweg_{}_bucket{{le=\"{}\"}} {}\n", name, bounds[i], total);
+  }
+  total += counts[bounds.size()];
+  fmt::format_to(to, "thalweg_{0}_bucket{{le=\"+Inf\"}} {1}\nthalweg_{0}_sum {2}\nthalweg_{0}_count {1}\n",
+                 name, total, sum);
+}
+
 class Page {
  public:
   explicit Page(std::string& out) : out_(out) {}
@@ -23,6 +38,19 @@ class Page {
   void gauge(std::string_view name, std::string_view help, Value value) {
     head(name, help, "gauge");
     fmt::format_to(std::back_inserter(out_), "thalweg_{} {}\n", name, value);
+  }
+  template <class Buckets>
+  void histogram(std::string_view name, std::string_view help, const Buckets& buckets) {
+    head(name, help, "histogram");
+    write_buckets(name, buckets.bounds(), buckets.counts, buckets.sum, out_);
+  }
+  /// One counter for every place of a block at which something was counted.
+  template <class Counts>
+  void by_position(std::string_view name, std::string_view help, const Counts& counts) {
+    head(name, help, "counter");
+    for (std::size_t i = 0; i < counts.size() && counts[i] > 0; ++i) {
+      fmt::format_to(std::back_inserter(out_), "thalweg_{}{{position=\"{}\"}} {}\n", name, i, counts[i]);
+    }
   }
   void head(std::string_view name, std::string_view help, std::string_view type) {
     fmt::format_to(std::back_inserter(out_), "# HELP thalweg_{0} {1}\n# TYPE thalweg_{0} {2}\n", name, help,
@@ -50,6 +78,12 @@ void write_engine(const engine::EngineStatistics& s, Page& page) {
   page.counter("rows_total", "Rows computed", s.rows);
   page.counter("draft_tokens_verified_total", "Drafted tokens the model checked", s.drafts_verified);
   page.counter("draft_tokens_accepted_total", "Drafted tokens that stood", s.drafts_accepted);
+  page.by_position("draft_position_tried_total", "Checked drafts whose predecessors in the block stood",
+                   s.drafts_tried_at);
+  page.by_position("draft_position_accepted_total", "Those of them that stood", s.drafts_accepted_at);
+  page.histogram("queue_seconds", "From submission to the first block, of ended requests", s.queue_seconds);
+  page.histogram("step_seconds", "Steps of the device", s.step_seconds);
+  page.histogram("step_rows", "Rows of a step", s.step_rows);
   page.counter("device_seconds_total", "Time of steps on the device", s.device_seconds);
   page.counter("device_gap_seconds_total", "Time between steps while there was work", s.gap_seconds);
   page.counter("host_seconds_total", "Time of planning and handling results", s.host_seconds);
@@ -75,17 +109,11 @@ void Histogram::observe(double seconds) {
 
 void Histogram::write(std::string_view name, std::string_view help, std::string& out) const {
   Page(out).head(name, help, "histogram");
-  std::uint64_t total = 0;
-  const auto to = std::back_inserter(out);
-  for (std::size_t i = 0; i < kBounds.size(); ++i) {
-    total += counts_[i].load(std::memory_order_relaxed);
-    fmt::format_to(to, "thalweg_{}_bucket{{le=\"{}\"}} {}\n", name, kBounds[i], total);
-  }
-  total += counts_.back().load(std::memory_order_relaxed);
-  fmt::format_to(to, "thalweg_{}_bucket{{le=\"+Inf\"}} {}\n", name, total);
-  fmt::format_to(to, "thalweg_{}_sum {}\nthalweg_{}_count {}\n", name,
-                 static_cast<double>(microseconds_.load(std::memory_order_relaxed)) / kMicroseconds, name,
-                 total);
+  std::array<std::uint64_t, kBounds.size() + 1> counts{};
+  std::ranges::transform(counts_, counts.begin(),
+                         [](const auto& count) { return count.load(std::memory_order_relaxed); });
+  write_buckets(name, kBounds, counts,
+                static_cast<double>(microseconds_.load(std::memory_order_relaxed)) / kMicroseconds, out);
 }
 
 void Metrics::count_request(std::string_view endpoint, int status) {

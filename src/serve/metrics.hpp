@@ -19,8 +19,7 @@ namespace thalweg::serve {
 /// lost or counted twice.
 class Histogram {
  public:
-  static constexpr std::array<double, 16> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
-                                                     0.5,   1,      2.5,   5,    10,    30,   60,  300};
+  static constexpr const auto& kBounds = engine::kSecondBounds;
 
   void observe(double seconds);
   /// `# TYPE` line, buckets, sum and count.

@@ -39,7 +39,7 @@ constexpr std::array kRoutes = {
     Entry{"/metrics", {Endpoint::metrics, "metrics", "GET"}},
     Entry{"/version", {Endpoint::version, "version", "GET"}},
     Entry{"/user/balance", {Endpoint::balance, "balance", "GET"}},
-    Entry{"/", {Endpoint::root, "root", "GET", ErrorShape::openai, true}},
+    Entry{"/", {Endpoint::page, "page", "GET", ErrorShape::openai, true}},
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ enum class Endpoint {
   metrics,
   version,
   balance,
-  root,
+  page,
 };
 
 struct Route {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "serve/completions.hpp"
+#include "serve/page.hpp"
 #include "serve/text_endpoints.hpp"
 #include "wire/fields.hpp"
 #include "wire/settings.hpp"
@@ -26,6 +27,19 @@ std::string request_id_of(const HttpRequest& request) {
 HttpReply json_reply(const Json& body) {
   HttpReply reply;
   reply.body = to_text(body);
+  return reply;
+}
+
+// Nothing of the page may come from elsewhere, and nobody may show it inside a page of their own.
+HttpReply page_reply() {
+  HttpReply reply;
+  reply.content_type = "text/html; charset=utf-8";
+  reply.headers = {
+      {"Content-Security-Policy",
+       "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
+       "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"},
+      {"X-Content-Type-Options", "nosniff"}};
+  reply.body = page();
   return reply;
 }
 
@@ -272,10 +286,10 @@ Service::Outcome Service::answer(Call& call) {
       return json_reply({{"status", "ok"}});
     case Endpoint::balance:
       return json_reply({{"is_available", true}, {"balance_infos", Json::array()}});
-    case Endpoint::root:
+    case Endpoint::page:
       break;
   }
-  return json_reply({{"name", "thalweg"}, {"version", options_.version}});
+  return page_reply();
 }
 
 AnswerHead Service::head(std::string_view prefix, const std::string& model) const {

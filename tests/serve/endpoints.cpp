@@ -84,6 +84,19 @@ TEST(Endpoints, MetricsAgreeWithTheEngine) {
   EXPECT_TRUE(has("thalweg_request_duration_seconds_count 3"));
 }
 
+TEST(Endpoints, ThePageComesWholeAndNamesNoOtherHost) {
+  RunningService running;
+  const ClientReply reply = HttpClient(running.server.port()).get("/");
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.headers.at("content-type"), "text/html; charset=utf-8");
+  EXPECT_TRUE(reply.headers.at("content-security-policy").starts_with("default-src 'none'; "));
+  EXPECT_TRUE(reply.body.starts_with("<!doctype html>"));
+  EXPECT_TRUE(reply.body.ends_with("</html>\n"));
+  for (const char* outside : {"http://", "https://", "//cdn", "@import", "innerHTML"}) {
+    EXPECT_EQ(reply.body.find(outside), std::string::npos) << outside;
+  }
+}
+
 TEST(Endpoints, IgnoredFieldsAndRequestIdsComeBack) {
   RunningService running;
   HttpClient client(running.server.port());

@@ -104,6 +104,11 @@ TEST(WithEngine, CountersAgreeWithTheEngine) {
   EXPECT_EQ(value("prompt_tokens_total"), static_cast<double>(statistics.prompt_tokens));
   EXPECT_EQ(value("output_tokens_total"), static_cast<double>(statistics.output_tokens));
   EXPECT_EQ(value("cache_free_blocks"), static_cast<double>(statistics.free_blocks));
+  // Every step is in both histograms of steps, every ended request in that of the queue.
+  EXPECT_EQ(value("step_seconds_count"), static_cast<double>(statistics.steps));
+  EXPECT_EQ(value("step_rows_count"), static_cast<double>(statistics.steps));
+  EXPECT_EQ(value("step_rows_sum"), static_cast<double>(statistics.rows));
+  EXPECT_EQ(value("queue_seconds_count"), static_cast<double>(statistics.finished + statistics.aborted));
 }
 
 TEST(WithEngine, ClientsThatLeaveGiveEverythingBack) {
