@@ -165,6 +165,7 @@ void run_decode(const DecodeOptions& options) {
   const auto model = load(options.engine);
   const auto prompts = read_bench_prompts(options.prompts, *model);
   engine::EngineOptions serving = options.serving;
+  serving.device = backend::parse_device(options.engine.backend);
   serving.precision = model::parse_precision(options.engine.precision);
   serving.threads = options.engine.threads;
   Json result = {{"bench", "decode"},
@@ -209,6 +210,7 @@ void run_prefix(const PrefixOptions& options) {
   const auto model = load(options.engine);
   const checkpoint::ModelConfig& config = model->model.config();
   engine::EngineOptions serving = options.serving;
+  serving.device = backend::parse_device(options.engine.backend);
   serving.precision = model::parse_precision(options.engine.precision);
   serving.threads = options.engine.threads;
   engine::Engine engine(*model, serving);

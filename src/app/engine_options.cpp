@@ -11,7 +11,8 @@ namespace thalweg::app {
 
 void add_engine_options(CLI::App& command, EngineOptions& options) {
   add_model_option(command, options.model);
-  command.add_option("--backend", options.backend, "Device that computes: cpu")->capture_default_str();
+  command.add_option("--backend", options.backend, "Device that computes: cpu or, in builds with CUDA, cuda")
+      ->capture_default_str();
   command.add_option("--precision", options.precision, "Where values are rounded: reference, cache or float")
       ->capture_default_str();
   command.add_option("--threads", options.threads, "Threads (default: all processors of this process)")
@@ -19,9 +20,7 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
 }
 
 std::unique_ptr<engine::LoadedModel> load(const EngineOptions& options, const LoadProgress& watch) {
-  if (options.backend != "cpu") {
-    throw UsageError("--backend: this program has cpu only, found " + options.backend);
-  }
+  backend::parse_device(options.backend);  // before the work of loading
   const std::filesystem::path directory = model_directory(options.model);
   std::unique_ptr<Progress> progress;
   std::int64_t shown = 0;
@@ -41,10 +40,11 @@ std::unique_ptr<engine::LoadedModel> load(const EngineOptions& options, const Lo
 std::unique_ptr<backend::Backend> make_single_backend(const EngineOptions& options,
                                                       const engine::LoadedModel& model, std::int64_t tokens) {
   backend::BackendOptions backend_options;
+  backend_options.device = backend::parse_device(options.backend);
   backend_options.precision = model::parse_precision(options.precision);
   backend_options.threads = options.threads;
   backend_options.pages = engine::pages_for(tokens);
-  return backend::make_cpu_backend(model.model, backend_options);
+  return backend::make_backend(model.model, backend_options);
 }
 
 std::int64_t replay_keep_of(const checkpoint::ModelConfig& config, std::int64_t asked) {

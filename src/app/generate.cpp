@@ -91,6 +91,7 @@ void run(const Options& options) {
   check_sampling_options(options.sampling);
   const auto model = load(options.engine);
   engine::EngineOptions serving = options.serving;
+  serving.device = backend::parse_device(options.engine.backend);
   serving.precision = model::parse_precision(options.engine.precision);
   serving.threads = options.engine.threads;
   engine::Engine engine(*model, serving);

@@ -47,6 +47,7 @@ void run(const Options& options) {
   const auto model = load(options.engine);
   const auto prompts = read_prompts(options.tokens, model->model.config());
   engine::EngineOptions serving = options.serving;
+  serving.device = backend::parse_device(options.engine.backend);
   serving.precision = model::parse_precision(options.engine.precision);
   serving.threads = options.engine.threads;
   engine::Engine engine(*model, serving);

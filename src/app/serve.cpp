@@ -93,6 +93,7 @@ void run(const Options& options) {
   });
   service.loading("starting the engine", 0, 0);
   engine::EngineOptions serving = options.serving;
+  serving.device = backend::parse_device(options.engine.backend);
   serving.precision = model::parse_precision(options.engine.precision);
   serving.threads = options.engine.threads;
   engine = std::make_unique<engine::Engine>(*model, serving);

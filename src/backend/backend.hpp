@@ -1,5 +1,5 @@
 // What the engine asks of a device: run steps and move cache memory. `cpu/` implements it; other backends
-// have the same files, one operation each.
+// have the same operations, one a file.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "model/cache_layout.hpp"
 #include "model/model.hpp"
@@ -25,7 +26,16 @@ struct DraftResult {
   std::span<const float> confidence_logits;
 };
 
+/// Kinds of devices; which of them a build has, `make_backend` knows.
+enum class Device : std::uint8_t { cpu, cuda };
+
+/// The name on the command line: "cpu", "cuda".
+const char* device_name(Device device);
+/// Inverse of `device_name`. Throws UsageError for other names and for devices that this build lacks.
+Device parse_device(std::string_view name);
+
 struct BackendOptions {
+  Device device = Device::cpu;
   model::Precision precision = model::Precision::reference;
   std::size_t threads = 0;  ///< 0: all processors of this process
   std::size_t pages = 0;    ///< pages of global KV, kPageTokens tokens each
@@ -53,13 +63,23 @@ class Backend {
   /// Drafts a block for every sequence from the state of the steps before. Needs a model with a draft.
   virtual DraftResult draft(std::span<const model::DraftSequence> sequences, const DraftChoice& choose) = 0;
 
-  /// Bytes of a page or slot, for copies, saving and restoring.
-  virtual std::span<std::uint8_t> page(std::int32_t page) = 0;
-  virtual std::span<std::uint8_t> slot(std::int32_t slot) = 0;
+  // Records of the cache, for saving, restoring and sharing: whole pages, and slots in parts of
+  // `bytes.size()` bytes from `offset`. Reads and writes have ended when the call returns.
+  virtual void read_page(std::int32_t page, std::span<std::uint8_t> bytes) const = 0;
+  virtual void write_page(std::int32_t page, std::span<const std::uint8_t> bytes) = 0;
+  virtual void copy_page(std::int32_t from, std::int32_t to) = 0;
+  virtual void read_slot(std::int32_t slot, std::size_t offset, std::span<std::uint8_t> bytes) const = 0;
+  virtual void write_slot(std::int32_t slot, std::size_t offset, std::span<const std::uint8_t> bytes) = 0;
+  virtual void copy_slot(std::int32_t from, std::int32_t to, std::size_t offset, std::size_t size) = 0;
+  virtual void clear_slot(std::int32_t slot) = 0;
 
   /// Watches the intermediates of the following calls; null stops.
   virtual void observe(model::Observer* observer) = 0;
 };
+
+/// The backend of `options.device`. The model must outlive it. Throws UsageError if this build lacks the
+/// device, WorkError or std::bad_alloc if it cannot be used or has not enough memory.
+std::unique_ptr<Backend> make_backend(const model::Model& model, const BackendOptions& options);
 
 /// The CPU backend. The model must outlive it. Throws std::bad_alloc if the cache memory cannot be had.
 std::unique_ptr<Backend> make_cpu_backend(const model::Model& model, const BackendOptions& options);

@@ -48,18 +48,20 @@ Engine::Engine(const LoadedModel& model, const EngineOptions& options, const Bac
     // Only chat needs them: `validate` refuses such a request by name.
   }
   backend::BackendOptions backend_options;
+  backend_options.device = options.device;
   backend_options.precision = options.precision;
   backend_options.threads = options.threads;
   backend_options.pages = static_cast<std::size_t>(sizes_.blocks) + 1;
   backend_options.slots = static_cast<std::size_t>(sizes_.slots) + 1;
-  backend_ = backend::make_cpu_backend(model.model, backend_options);
+  backend_ = backend::make_backend(model.model, backend_options);
   if (wrap) backend_ = wrap(std::move(backend_));
   executor_ = std::make_unique<Executor>(*backend_);
 
   cache::CacheConfig cache_config;
   cache_config.geometry = executor_->geometry();
   cache_config.name.model = model.digest();
-  cache_config.name.format = fmt::format("cpu {} 1", model::precision_name(options.precision));
+  cache_config.name.format =
+      fmt::format("{} {} 1", backend::device_name(options.device), model::precision_name(options.precision));
   cache_config.name.mode = options.mode;
   cache_config.name.keep =
       options.mode == cache::ReuseMode::replay ? static_cast<std::uint32_t>(sizes_.replay_keep) : 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "engine/request.hpp"
 #include "model/layers.hpp"
@@ -98,68 +97,59 @@ cache::Geometry Executor::geometry() const {
 
 // The encoder section is the first rings and what follows all rings (the compressor rings); the decoder
 // section lies between them.
-void Executor::move_section(std::uint8_t* slot, cache::SlotSection section, std::byte* bytes,
-                            bool out) const {
+std::array<Executor::Part, 2> Executor::parts_of(cache::SlotSection section) const {
   const model::SlotLayout& layout = backend_.slot_layout();
   const auto first = static_cast<std::size_t>(backend_.model().border() * layout.window_ring_bytes);
   const auto end = static_cast<std::size_t>(static_cast<std::int64_t>(layout.window_offsets.size()) *
                                             layout.window_ring_bytes);
-  const auto move = [&](std::size_t offset, std::size_t size) {
-    if (out) {
-      std::memcpy(bytes, slot + offset, size);
-    } else {
-      std::memcpy(slot + offset, bytes, size);
+  if (section == cache::SlotSection::decoder) return {{{first, end - first}, {end, 0}}};
+  return {{{0, first}, {end, static_cast<std::size_t>(layout.stride) - end}}};
+}
+
+void Executor::move_slot(const Command& command) {
+  auto* bytes = reinterpret_cast<std::uint8_t*>(command.bytes);
+  const auto from = static_cast<std::int32_t>(command.from);
+  const auto to = static_cast<std::int32_t>(command.to);
+  for (const Part& part : parts_of(command.section)) {
+    if (part.size == 0) continue;
+    if (command.kind == Kind::copy_slot) {
+      backend_.copy_slot(from, to, part.offset, part.size);
+      continue;
     }
-    bytes += size;
-  };
-  if (section == cache::SlotSection::decoder) {
-    move(first, end - first);
-    return;
+    if (command.kind == Kind::read_slot) {
+      backend_.read_slot(from, part.offset, {bytes, part.size});
+    } else {
+      backend_.write_slot(to, part.offset, {bytes, part.size});
+    }
+    bytes += part.size;
   }
-  move(0, first);
-  move(end, layout.stride - end);
 }
 
 void Executor::execute(const Command& command) {
-  const auto slot = [&](std::uint32_t id) { return backend_.slot(static_cast<std::int32_t>(id)); };
-  const auto page = [&](std::uint32_t id) { return backend_.page(static_cast<std::int32_t>(id)); };
+  const auto from = static_cast<std::int32_t>(command.from);
+  const auto to = static_cast<std::int32_t>(command.to);
+  const auto page = static_cast<std::size_t>(backend_.page_layout().stride);
+  auto* bytes = reinterpret_cast<std::uint8_t*>(command.bytes);
   switch (command.kind) {
     case Kind::step:
       run_step(*command.step);
       return;
     case Kind::copy_block:
-      std::ranges::copy(page(command.from), page(command.to).begin());
+      backend_.copy_page(from, to);
       return;
     case Kind::read_block:
-      std::memcpy(command.bytes, page(command.from).data(), page(command.from).size());
+      backend_.read_page(from, {bytes, page});
       return;
     case Kind::write_block:
-      std::memcpy(page(command.to).data(), command.bytes, page(command.to).size());
+      backend_.write_page(to, {bytes, page});
       return;
-    case Kind::copy_slot: {
-      const model::SlotLayout& layout = backend_.slot_layout();
-      const std::int64_t first = backend_.model().border() * layout.window_ring_bytes;
-      const std::int64_t end =
-          static_cast<std::int64_t>(layout.window_offsets.size()) * layout.window_ring_bytes;
-      const auto copy = [&](std::int64_t begin, std::int64_t stop) {
-        std::memcpy(slot(command.to).data() + begin, slot(command.from).data() + begin, stop - begin);
-      };
-      if (command.section == cache::SlotSection::decoder) {
-        copy(first, end);
-      } else {
-        copy(0, first);
-        copy(end, layout.stride);
-      }
-      return;
-    }
+    case Kind::copy_slot:
     case Kind::read_slot:
-      move_section(slot(command.from).data(), command.section, command.bytes, true);
-      return;
     case Kind::write_slot:
-      move_section(slot(command.to).data(), command.section, command.bytes, false);
+      move_slot(command);
       return;
     case Kind::clear_slot:
-      std::ranges::fill(slot(command.to), std::uint8_t{0});
+      backend_.clear_slot(to);
       return;
     case Kind::stop:
       return;

@@ -57,6 +57,11 @@ class Executor final : public cache::CacheDevice {
     clear_slot,
     stop
   };
+  /// Bytes of a slot; none if the size is 0.
+  struct Part {
+    std::size_t offset = 0;
+    std::size_t size = 0;
+  };
   struct Command {
     Kind kind = Kind::stop;
     Step* step = nullptr;
@@ -72,7 +77,8 @@ class Executor final : public cache::CacheDevice {
   void run_commands();
   void execute(const Command& command);
   void run_step(Step& step);
-  void move_section(std::uint8_t* slot, cache::SlotSection section, std::byte* bytes, bool out) const;
+  void move_slot(const Command& command);
+  std::array<Part, 2> parts_of(cache::SlotSection section) const;
 
   backend::Backend& backend_;
   TokenDrawer drawer_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "backend/backend.hpp"
 #include "cache/prefix_key.hpp"
 #include "checkpoint/config.hpp"
 #include "engine/speculation/policy.hpp"
@@ -14,6 +15,7 @@ namespace thalweg::engine {
 
 /// Sizes of 0 are derived: see each.
 struct EngineOptions {
+  backend::Device device = backend::Device::cpu;
   model::Precision precision = model::Precision::reference;
   std::size_t threads = 0;  ///< 0: all processors
   cache::ReuseMode mode = cache::ReuseMode::exact;

@@ -193,11 +193,6 @@ TEST_P(Invariance, TakingRowsBackLeavesNoTrace) {
   expect_same(draft(*device, {{&sequence, 7}})[0], never.drafts, "after taking rows back");
 }
 
-void copy_bytes(std::span<const std::uint8_t> from, std::span<std::uint8_t> to) {
-  ASSERT_EQ(from.size(), to.size());
-  std::copy(from.begin(), from.end(), to.begin());
-}
-
 // What a prefix cache, a preemption and a move between machines do.
 TEST_P(Invariance, ASequenceMovedByCopyingItsBytesContinuesWithTheSameBits) {
   const Computed expected = alone(*backend(2), text_with_image(), 1000);
@@ -208,8 +203,8 @@ TEST_P(Invariance, ASequenceMovedByCopyingItsBytesContinuesWithTheSameBits) {
     const auto target = backend(6, 3);
     Sequence other = make_sequence(random_tokens(100, 3), 1, 0);
     advance(*target, other);
-    for (int page = 0; page < 2; ++page) copy_bytes(source->page(page), target->page(5 - 2 * page));
-    copy_bytes(source->slot(0), target->slot(2));
+    for (int page = 0; page < 2; ++page) target->write_page(5 - 2 * page, testing::page_bytes(*source, page));
+    target->write_slot(2, 0, testing::slot_bytes(*source, 0));
     sequence.slot = 2;
     sequence.pages = {5, 3};
     const Logits rest = advance(*target, sequence, 50);
@@ -239,9 +234,8 @@ TEST_P(Invariance, BoundedReplayDoesNotDependOnChunksAndKeepsGlobalRowsExact) {
     expect_same(cut.logits, expected.logits, what);
     expect_same(cut.drafts, expected.drafts, what);
     for (int page = 0; page < 2; ++page) {
-      const auto a = device->page(page);
-      const auto b = exact->page(page);
-      EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin())) << what << ", page " << page;
+      EXPECT_EQ(testing::page_bytes(*device, page), testing::page_bytes(*exact, page))
+          << what << ", page " << page;
     }
   }
 }

@@ -148,6 +148,18 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+/// The bytes of a whole page or slot.
+inline std::vector<std::uint8_t> page_bytes(const Backend& backend, std::int32_t page) {
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(backend.page_layout().stride));
+  backend.read_page(page, bytes);
+  return bytes;
+}
+inline std::vector<std::uint8_t> slot_bytes(const Backend& backend, std::int32_t slot) {
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(backend.slot_layout().stride));
+  backend.read_slot(slot, 0, bytes);
+  return bytes;
+}
+
 /// Equal bit for bit, row by row.
 inline void expect_same(const Logits& actual, const Logits& expected, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
@@ -170,7 +182,7 @@ inline std::unique_ptr<Backend> make_backend(const model::Model& model, model::P
   options.threads = threads;
   options.pages = pages;
   options.slots = slots;
-  return make_cpu_backend(model, options);
+  return backend::make_backend(model, options);
 }
 
 }  // namespace thalweg::backend::testing

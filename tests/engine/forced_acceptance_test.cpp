@@ -13,7 +13,7 @@ using testing::random_prompt;
 using testing::same;
 using testing::sampled;
 
-/// A CPU backend whose drafts are right exactly as often as wanted: of the tokens at positions p, p + 1, ...
+/// A backend whose drafts are right exactly as often as wanted: of the tokens at positions p, p + 1, ...
 /// the first `right(step)` are those of `answer`, the next one is wrong.
 class ForcedDrafts : public backend::Backend {
  public:
@@ -28,8 +28,23 @@ class ForcedDrafts : public backend::Backend {
   model::Precision precision() const override { return inner_->precision(); }
   void run(const model::StepPlan& plan) override { inner_->run(plan); }
   std::span<const float> logits(std::size_t i) const override { return inner_->logits(i); }
-  std::span<std::uint8_t> page(std::int32_t page) override { return inner_->page(page); }
-  std::span<std::uint8_t> slot(std::int32_t slot) override { return inner_->slot(slot); }
+  void read_page(std::int32_t page, std::span<std::uint8_t> bytes) const override {
+    inner_->read_page(page, bytes);
+  }
+  void write_page(std::int32_t page, std::span<const std::uint8_t> bytes) override {
+    inner_->write_page(page, bytes);
+  }
+  void copy_page(std::int32_t from, std::int32_t to) override { inner_->copy_page(from, to); }
+  void read_slot(std::int32_t slot, std::size_t offset, std::span<std::uint8_t> bytes) const override {
+    inner_->read_slot(slot, offset, bytes);
+  }
+  void write_slot(std::int32_t slot, std::size_t offset, std::span<const std::uint8_t> bytes) override {
+    inner_->write_slot(slot, offset, bytes);
+  }
+  void copy_slot(std::int32_t from, std::int32_t to, std::size_t offset, std::size_t size) override {
+    inner_->copy_slot(from, to, offset, size);
+  }
+  void clear_slot(std::int32_t slot) override { inner_->clear_slot(slot); }
   void observe(model::Observer* observer) override { inner_->observe(observer); }
 
   backend::DraftResult draft(std::span<const model::DraftSequence> sequences,

@@ -27,7 +27,7 @@ class TimelineTest : public ::testing::Test {
     backend::BackendOptions options;
     options.threads = 1;
     options.pages = 2;
-    backend_ = backend::make_cpu_backend(model_->model, options);
+    backend_ = backend::make_backend(model_->model, options);
     timeline_ = std::make_unique<Timeline>(*backend_);
     tokens_.resize(150);
     for (std::size_t i = 0; i < tokens_.size(); ++i) tokens_[i] = static_cast<std::int32_t>(i * 37 % 400);

@@ -14,10 +14,10 @@ constexpr std::size_t kHeads = 4;                    // heads that share one pas
 
 }  // namespace
 
-Attention::Span Attention::span_of(const model::Layer& layer, const StepRows& rows, std::size_t row,
+Attention::Span Attention::span_of(const model::Layer& layer, const model::StepRows& rows, std::size_t row,
                                    const Selection* selection) const {
   const std::int64_t window = context_.model.config().sliding_window;
-  const RowRange& range = rows.ranges()[rows.rows()[row].sequence];
+  const model::RowRange& range = rows.ranges()[rows.rows()[row].sequence];
   const std::int64_t floor = layer.plan.decoder ? range.decoder_floor : range.encoder_floor;
   std::int64_t first;
   std::int64_t last;
@@ -33,10 +33,10 @@ Attention::Span Attention::span_of(const model::Layer& layer, const StepRows& ro
   return {first, count, count + (selection != nullptr ? selection->of(row).size() : 0)};
 }
 
-void Attention::load_key(const model::Layer& layer, const StepRows& rows, const Rows& window,
+void Attention::load_key(const model::Layer& layer, const model::StepRows& rows, const Rows& window,
                          const Selection* selection, std::size_t row, std::size_t key, float* out) {
   const std::size_t dim = window.width();
-  const RowRange& range = rows.ranges()[rows.rows()[row].sequence];
+  const model::RowRange& range = rows.ranges()[rows.rows()[row].sequence];
   const Span& span = spans_[row];
   if (key >= span.window) {
     const std::int64_t entry = selection->of(row)[key - span.window];
@@ -85,7 +85,7 @@ void Attention::attend(const model::Layer& layer, std::size_t keys, const float*
   }
 }
 
-void Attention::run(const model::Layer& layer, const StepRows& rows, const Rows& q, const Rows& window,
+void Attention::run(const model::Layer& layer, const model::StepRows& rows, const Rows& q, const Rows& window,
                     const Selection* selection, Rows& o) {
   const std::size_t dim = window.width();
   const std::size_t heads = context_.model.config().heads;

@@ -6,7 +6,7 @@
 #include "backend/cpu/cache_memory.hpp"
 #include "backend/cpu/context.hpp"
 #include "backend/cpu/index_select.hpp"
-#include "backend/cpu/step_rows.hpp"
+#include "model/step_rows.hpp"
 
 namespace thalweg::backend::cpu {
 
@@ -17,7 +17,7 @@ class Attention {
   /// `q` [rows, heads * head_dim], rotated; `window` [rows, head_dim]: the rows' own records as the cache
   /// stores them. Older window keys come from the rings. `selection` is null for window-only layers. Writes
   /// `o` like `q`.
-  void run(const model::Layer& layer, const StepRows& rows, const Rows& q, const Rows& window,
+  void run(const model::Layer& layer, const model::StepRows& rows, const Rows& q, const Rows& window,
            const Selection* selection, Rows& o);
 
  private:
@@ -26,9 +26,9 @@ class Attention {
     std::size_t window;  ///< window keys
     std::size_t keys;    ///< window keys and selected entries
   };
-  Span span_of(const model::Layer& layer, const StepRows& rows, std::size_t row,
+  Span span_of(const model::Layer& layer, const model::StepRows& rows, std::size_t row,
                const Selection* selection) const;
-  void load_key(const model::Layer& layer, const StepRows& rows, const Rows& window,
+  void load_key(const model::Layer& layer, const model::StepRows& rows, const Rows& window,
                 const Selection* selection, std::size_t row, std::size_t key, float* out);
   void attend(const model::Layer& layer, std::size_t keys, const float* values, const float* q,
               std::size_t head, std::size_t heads, float* o);

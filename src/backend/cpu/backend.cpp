@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "backend/cpu/gemm_kernels.hpp"
 #include "backend/cpu/ops.hpp"
 #include "model/draft.hpp"
@@ -42,8 +45,25 @@ class CpuBackend final : public Backend {
     return {ops_.draft_tokens(), ops_.draft_confidence()};
   }
 
-  std::span<std::uint8_t> page(std::int32_t page) override { return memory_.page(page); }
-  std::span<std::uint8_t> slot(std::int32_t slot) override { return memory_.slot(slot); }
+  void read_page(std::int32_t page, std::span<std::uint8_t> bytes) const override {
+    std::memcpy(bytes.data(), memory_.page(page).data(), bytes.size());
+  }
+  void write_page(std::int32_t page, std::span<const std::uint8_t> bytes) override {
+    std::memcpy(memory_.page(page).data(), bytes.data(), bytes.size());
+  }
+  void copy_page(std::int32_t from, std::int32_t to) override {
+    std::ranges::copy(memory_.page(from), memory_.page(to).begin());
+  }
+  void read_slot(std::int32_t slot, std::size_t offset, std::span<std::uint8_t> bytes) const override {
+    std::memcpy(bytes.data(), memory_.slot(slot).data() + offset, bytes.size());
+  }
+  void write_slot(std::int32_t slot, std::size_t offset, std::span<const std::uint8_t> bytes) override {
+    std::memcpy(memory_.slot(slot).data() + offset, bytes.data(), bytes.size());
+  }
+  void copy_slot(std::int32_t from, std::int32_t to, std::size_t offset, std::size_t size) override {
+    std::memcpy(memory_.slot(to).data() + offset, memory_.slot(from).data() + offset, size);
+  }
+  void clear_slot(std::int32_t slot) override { std::ranges::fill(memory_.slot(slot), std::uint8_t{0}); }
   void observe(model::Observer* observer) override { ops_.observe(observer); }
 
  private:

@@ -27,10 +27,10 @@ class CacheMemory {
   }
   std::size_t pages() const { return pages_; }
   std::size_t slots() const { return slots_; }
-  std::span<std::uint8_t> page(std::int32_t page) {
+  std::span<std::uint8_t> page(std::int32_t page) const {
     return {page_memory_.get() + page * page_layout_.stride, static_cast<std::size_t>(page_layout_.stride)};
   }
-  std::span<std::uint8_t> slot(std::int32_t slot) {
+  std::span<std::uint8_t> slot(std::int32_t slot) const {
     return {slot_memory_.get() + slot * slot_layout_.stride, static_cast<std::size_t>(slot_layout_.stride)};
   }
 

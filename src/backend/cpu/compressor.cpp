@@ -9,10 +9,10 @@
 
 namespace thalweg::backend::cpu {
 
-void Compressor::list_entries(int ratio, const StepRows& rows) {
+void Compressor::list_entries(int ratio, const model::StepRows& rows) {
   entries_.clear();
   for (std::size_t r = 0; r < rows.ranges().size(); ++r) {
-    const RowRange& range = rows.ranges()[r];
+    const model::RowRange& range = rows.ranges()[r];
     for (std::int32_t i = 0; i < range.count; ++i) {
       const std::int64_t position = range.first_position + i;
       if ((position + 1) % ratio != 0) continue;
@@ -22,10 +22,10 @@ void Compressor::list_entries(int ratio, const StepRows& rows) {
 }
 
 // Channel-wise softmax over the two tokens of a group; the first may have come in an earlier step.
-void Compressor::pool_pair(const model::Layer& layer, const StepRows& rows, const Entry& entry,
+void Compressor::pool_pair(const model::Layer& layer, const model::StepRows& rows, const Entry& entry,
                            float* latent) {
   const std::size_t width = values_.width();
-  const RowRange& range = rows.ranges()[entry.range];
+  const model::RowRange& range = rows.ranges()[entry.range];
   const float* value1 = values_.row(entry.row);
   const float* score1 = scores_.row(entry.row);
   const float* value0;
@@ -46,9 +46,9 @@ void Compressor::pool_pair(const model::Layer& layer, const StepRows& rows, cons
   }
 }
 
-void Compressor::keep_raw(const model::Layer& layer, const StepRows& rows) {
+void Compressor::keep_raw(const model::Layer& layer, const model::StepRows& rows) {
   const std::size_t width = values_.width();
-  for (const RowRange& range : rows.ranges()) {
+  for (const model::RowRange& range : rows.ranges()) {
     for (std::int32_t i = std::max(0, range.count - memory_.slot_layout().compressor_tokens); i < range.count;
          ++i) {
       float* raw = memory_.raw(range.slot, layer.plan.id, range.first_position + i);
@@ -58,7 +58,7 @@ void Compressor::keep_raw(const model::Layer& layer, const StepRows& rows) {
   }
 }
 
-void Compressor::store(const model::Layer& layer, const StepRows& rows, model::Observer* observer) {
+void Compressor::store(const model::Layer& layer, const model::StepRows& rows, model::Observer* observer) {
   const checkpoint::CompressorWeights& weights = *layer.weights->attention.compressor;
   const model::PageSection& section = memory_.section(layer.plan.id);
   const auto eps = static_cast<float>(context_.model.config().rms_norm_eps);
@@ -92,7 +92,7 @@ void Compressor::store(const model::Layer& layer, const StepRows& rows, model::O
                    {keys_.width()});
 }
 
-void Compressor::run(const model::Layer& layer, const StepRows& rows, const Rows& x,
+void Compressor::run(const model::Layer& layer, const model::StepRows& rows, const Rows& x,
                      model::Observer* observer) {
   const checkpoint::CompressorWeights& weights = *layer.weights->attention.compressor;
   const auto eps = static_cast<float>(context_.model.config().rms_norm_eps);

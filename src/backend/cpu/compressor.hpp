@@ -5,8 +5,8 @@
 #include "backend/cpu/cache_memory.hpp"
 #include "backend/cpu/context.hpp"
 #include "backend/cpu/linear.hpp"
-#include "backend/cpu/step_rows.hpp"
 #include "model/observer.hpp"
+#include "model/step_rows.hpp"
 
 namespace thalweg::backend::cpu {
 
@@ -17,7 +17,7 @@ class Compressor {
 
   /// Feeds all rows' normed hidden states `x`; writes every entry that they complete into the pages, and what
   /// an incomplete group needs later into the compressor rings.
-  void run(const model::Layer& layer, const StepRows& rows, const Rows& x, model::Observer* observer);
+  void run(const model::Layer& layer, const model::StepRows& rows, const Rows& x, model::Observer* observer);
 
  private:
   struct Entry {
@@ -25,10 +25,10 @@ class Compressor {
     std::int64_t index;  ///< entry number in its sequence
     std::int32_t row;    ///< the row that completes it
   };
-  void list_entries(int ratio, const StepRows& rows);
-  void pool_pair(const model::Layer& layer, const StepRows& rows, const Entry& entry, float* latent);
-  void keep_raw(const model::Layer& layer, const StepRows& rows);
-  void store(const model::Layer& layer, const StepRows& rows, model::Observer* observer);
+  void list_entries(int ratio, const model::StepRows& rows);
+  void pool_pair(const model::Layer& layer, const model::StepRows& rows, const Entry& entry, float* latent);
+  void keep_raw(const model::Layer& layer, const model::StepRows& rows);
+  void store(const model::Layer& layer, const model::StepRows& rows, model::Observer* observer);
 
   const Context& context_;
   Linear& linear_;

@@ -8,40 +8,17 @@
 
 namespace thalweg::backend::cpu {
 
-// Compressed ids of a row's token and those before it, from the step itself or the plan's history.
-void Engram::recent_tokens(const StepRows& rows, std::size_t row, std::int32_t* recent) const {
-  const auto& vocabulary = context_.model.engram_vocabulary();
-  const model::StepPlan& plan = *rows.plan();
-  const RowRange& range = rows.ranges()[rows.rows()[row].sequence];
-  const std::int32_t* history = plan.history.data() + rows.rows()[row].sequence * plan.lookback;
-  const auto index = static_cast<std::int32_t>(row) - range.first;
-  for (std::int32_t back = 0; back <= plan.lookback; ++back) {
-    std::int32_t token = -1;
-    if (back <= index) {
-      const Row& source = rows.rows()[row - back];
-      token = source.image ? -1 : source.token;
-    } else {
-      token = history[back - index - 1];
-    }
-    recent[back] = token < 0 ? -1 : vocabulary[token];
-  }
-}
-
-void Engram::gather(const model::Layer& layer, const StepRows& rows) {
+void Engram::gather(const model::Layer& layer, const model::StepRows& rows) {
   const auto& hash = context_.model.engram()[layer.plan.engram];
   const checkpoint::Fp8Table& table = layer.weights->engram->embed;
   const std::size_t columns = hash.primes.size();
-  const std::int32_t pad = context_.model.engram_vocabulary()[context_.model.config().engram.pad_token_id];
   const auto dim = static_cast<std::size_t>(table.cols);
   table_rows_.resize(rows.size() * columns);
   embedded_.resize(rows.size(), columns * dim);
   context_.pool.parallel_for(rows.size(), 4, [&](std::size_t begin, std::size_t end, std::size_t) {
-    thread_local std::vector<std::int32_t> recent;  // keeps its memory
-    recent.resize(rows.plan()->lookback + 1);
     for (std::size_t i = begin; i < end; ++i) {
-      recent_tokens(rows, i, recent.data());
       std::int64_t* at = table_rows_.data() + i * columns;
-      model::engram_rows(hash, pad, recent, {at, columns});
+      model::step_engram_rows(context_.model, layer.plan.engram, rows, i, {at, columns});
       for (std::size_t c = 0; c < columns; ++c) {
         numeric::unpack_row(numeric::RowFormat::fp8_32, table.codes + at[c] * table.cols,
                             table.scales + at[c] * (table.cols / 32), {embedded_.row(i) + c * dim, dim});
@@ -80,7 +57,7 @@ void Engram::update(const checkpoint::EngramWeights& weights, const float* kv, f
   }
 }
 
-void Engram::run(const model::Layer& layer, const StepRows& rows, Rows& h, model::Observer* observer) {
+void Engram::run(const model::Layer& layer, const model::StepRows& rows, Rows& h, model::Observer* observer) {
   const checkpoint::EngramWeights& weights = *layer.weights->engram;
   gather(layer, rows);
   if (observer != nullptr) {

@@ -4,8 +4,8 @@
 
 #include "backend/cpu/context.hpp"
 #include "backend/cpu/linear.hpp"
-#include "backend/cpu/step_rows.hpp"
 #include "model/observer.hpp"
+#include "model/step_rows.hpp"
 
 namespace thalweg::backend::cpu {
 
@@ -14,11 +14,10 @@ class Engram {
   Engram(const Context& context, Linear& linear) : context_(context), linear_(linear) {}
 
   /// Updates the streams h [rows, S * hidden] of every row outside image spans.
-  void run(const model::Layer& layer, const StepRows& rows, Rows& h, model::Observer* observer);
+  void run(const model::Layer& layer, const model::StepRows& rows, Rows& h, model::Observer* observer);
 
  private:
-  void gather(const model::Layer& layer, const StepRows& rows);
-  void recent_tokens(const StepRows& rows, std::size_t row, std::int32_t* recent) const;
+  void gather(const model::Layer& layer, const model::StepRows& rows);
   void update(const checkpoint::EngramWeights& weights, const float* kv, float* h);
 
   const Context& context_;

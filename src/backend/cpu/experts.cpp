@@ -38,8 +38,8 @@ void swiglu(float* gate, const float* up, std::size_t n, float limit, float weig
   }
 }
 
-void Experts::route_rows(const model::Layer& layer, std::size_t count, const StepRows& rows, const Rows& x,
-                         model::Observer* observer) {
+void Experts::route_rows(const model::Layer& layer, std::size_t count, const model::StepRows& rows,
+                         const Rows& x, model::Observer* observer) {
   const checkpoint::MoeWeights& weights = layer.weights->moe;
   const auto experts = static_cast<std::size_t>(weights.gate.rows);
   scores_.resize(rows.size(), experts);
@@ -105,7 +105,7 @@ void Experts::combine(std::size_t count, Rows& o) {
   });
 }
 
-void Experts::run(const model::Layer& layer, int experts_per_row, const StepRows& rows, const Rows& x,
+void Experts::run(const model::Layer& layer, int experts_per_row, const model::StepRows& rows, const Rows& x,
                   Rows& o, model::Observer* observer) {
   const checkpoint::MoeWeights& weights = layer.weights->moe;
   const auto count = static_cast<std::size_t>(experts_per_row);

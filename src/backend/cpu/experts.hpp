@@ -4,8 +4,8 @@
 
 #include "backend/cpu/context.hpp"
 #include "backend/cpu/linear.hpp"
-#include "backend/cpu/step_rows.hpp"
 #include "model/observer.hpp"
+#include "model/step_rows.hpp"
 
 namespace thalweg::backend::cpu {
 
@@ -22,11 +22,11 @@ class Experts {
   Experts(const Context& context, Linear& linear) : context_(context), linear_(linear) {}
 
   /// o = MoE(x), `count` routed experts a row.
-  void run(const model::Layer& layer, int count, const StepRows& rows, const Rows& x, Rows& o,
+  void run(const model::Layer& layer, int count, const model::StepRows& rows, const Rows& x, Rows& o,
            model::Observer* observer);
 
  private:
-  void route_rows(const model::Layer& layer, std::size_t count, const StepRows& rows, const Rows& x,
+  void route_rows(const model::Layer& layer, std::size_t count, const model::StepRows& rows, const Rows& x,
                   model::Observer* observer);
   void group_rows(const model::Layer& layer, std::size_t count, const Rows& x, const float* inputs);
   void activate(Rows& gate, const Rows& up, const std::vector<float>* weights, const float*& rounded,

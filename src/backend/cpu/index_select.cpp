@@ -59,7 +59,8 @@ void candidate_blocks(std::span<const float> scores, std::size_t size, std::size
   blocks.assign(places.begin(), places.end());
 }
 
-std::int64_t IndexSelect::visible(const model::Layer& layer, const StepRows& rows, std::size_t row) const {
+std::int64_t IndexSelect::visible(const model::Layer& layer, const model::StepRows& rows,
+                                  std::size_t row) const {
   return (rows.rows()[row].position + 1) / layer.plan.ratio;
 }
 
@@ -78,7 +79,7 @@ std::int64_t IndexSelect::entry_at(const model::Layer& layer, std::size_t row, s
   return candidates_[row][place / size] * size + place % size;
 }
 
-void IndexSelect::make_queries(const model::Layer& layer, const StepRows& rows, const float* qr_linear,
+void IndexSelect::make_queries(const model::Layer& layer, const model::StepRows& rows, const float* qr_linear,
                                const Rows& x) {
   const auto& config = context_.model.config();
   const checkpoint::IndexerWeights& weights = *layer.weights->attention.indexer;
@@ -106,7 +107,7 @@ void IndexSelect::make_queries(const model::Layer& layer, const StepRows& rows, 
   });
 }
 
-void IndexSelect::score_tile(const model::Layer& layer, const StepRows& rows, std::size_t row,
+void IndexSelect::score_tile(const model::Layer& layer, const model::StepRows& rows, std::size_t row,
                              std::int64_t first, std::int64_t last, float* scores) {
   const std::size_t heads = context_.model.config().index_heads;
   const std::size_t dim = context_.model.config().index_head_dim;
@@ -145,8 +146,8 @@ void IndexSelect::choose_entries(const model::Layer& layer, std::size_t row, std
   }
 }
 
-void IndexSelect::run(const model::Layer& layer, const StepRows& rows, const float* qr_linear, const Rows& x,
-                      model::Observer* observer) {
+void IndexSelect::run(const model::Layer& layer, const model::StepRows& rows, const float* qr_linear,
+                      const Rows& x, model::Observer* observer) {
   const auto& config = context_.model.config();
   make_queries(layer, rows, qr_linear, x);
   if (observer != nullptr) {
@@ -199,7 +200,7 @@ void IndexSelect::run(const model::Layer& layer, const StepRows& rows, const flo
   }
 }
 
-void IndexSelect::observe(const model::Layer& layer, const StepRows& rows, std::size_t first,
+void IndexSelect::observe(const model::Layer& layer, const model::StepRows& rows, std::size_t first,
                           std::size_t count, model::Observer& observer) {
   const std::size_t size = std::max(1, context_.model.config().candidate_block_size);
   for (std::size_t row = first; row < first + count; ++row) {

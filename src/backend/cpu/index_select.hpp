@@ -6,8 +6,8 @@
 #include "backend/cpu/cache_memory.hpp"
 #include "backend/cpu/context.hpp"
 #include "backend/cpu/linear.hpp"
-#include "backend/cpu/step_rows.hpp"
 #include "model/observer.hpp"
+#include "model/step_rows.hpp"
 
 namespace thalweg::backend::cpu {
 
@@ -39,20 +39,21 @@ class IndexSelect {
 
   /// `qr` are the rows' normed query latents, `qr_linear` the same as inputs of FP8 linears, `x` the normed
   /// hidden states. Leaves the selection of every row, which later layers reuse.
-  void run(const model::Layer& layer, const StepRows& rows, const float* qr_linear, const Rows& x,
+  void run(const model::Layer& layer, const model::StepRows& rows, const float* qr_linear, const Rows& x,
            model::Observer* observer);
 
   const Selection& selection() const { return selection_; }
 
  private:
-  void make_queries(const model::Layer& layer, const StepRows& rows, const float* qr_linear, const Rows& x);
-  std::int64_t visible(const model::Layer& layer, const StepRows& rows, std::size_t row) const;
+  void make_queries(const model::Layer& layer, const model::StepRows& rows, const float* qr_linear,
+                    const Rows& x);
+  std::int64_t visible(const model::Layer& layer, const model::StepRows& rows, std::size_t row) const;
   std::int64_t scored(const model::Layer& layer, std::size_t row, std::int64_t visible) const;
   std::int64_t entry_at(const model::Layer& layer, std::size_t row, std::int64_t place) const;
-  void score_tile(const model::Layer& layer, const StepRows& rows, std::size_t row, std::int64_t first,
+  void score_tile(const model::Layer& layer, const model::StepRows& rows, std::size_t row, std::int64_t first,
                   std::int64_t last, float* scores);
   void choose_entries(const model::Layer& layer, std::size_t row, std::span<const float> scores);
-  void observe(const model::Layer& layer, const StepRows& rows, std::size_t first, std::size_t count,
+  void observe(const model::Layer& layer, const model::StepRows& rows, std::size_t first, std::size_t count,
                model::Observer& observer);
 
   const Context& context_;

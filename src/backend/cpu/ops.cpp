@@ -188,7 +188,7 @@ void Ops::attend(const Layer& layer) {
 
 void Ops::store_rows(const Layer& layer, const Rows& window) {
   const std::int32_t ring = memory_.slot_layout().window_tokens;
-  for (const RowRange& range : rows_.ranges()) {
+  for (const model::RowRange& range : rows_.ranges()) {
     for (std::int32_t i = std::max(0, range.count - ring); i < range.count; ++i) {
       const auto row = static_cast<std::size_t>(range.first + i);
       memory_.store_window(memory_.window(range.slot, layer.plan.id, range.first_position + i),

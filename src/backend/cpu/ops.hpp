@@ -15,8 +15,8 @@
 #include "backend/cpu/index_select.hpp"
 #include "backend/cpu/linear.hpp"
 #include "backend/cpu/mix.hpp"
-#include "backend/cpu/step_rows.hpp"
 #include "model/observer.hpp"
+#include "model/step_rows.hpp"
 
 namespace thalweg::backend::cpu {
 
@@ -92,7 +92,7 @@ class Ops {
   Experts experts_;
   model::Observer* observer_ = nullptr;
 
-  StepRows rows_;
+  model::StepRows rows_;
   Rows h_;    // [rows, streams * hidden]
   Rows pre_;  // [rows, streams] carried collapse weights
   MixCoefficients mix_;

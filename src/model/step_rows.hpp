@@ -7,7 +7,7 @@
 
 #include "model/step.hpp"
 
-namespace thalweg::backend::cpu {
+namespace thalweg::model {
 
 struct Row {
   std::int64_t position = 0;
@@ -31,8 +31,8 @@ struct RowRange {
 /// Rows and ranges of a plan. Keeps a reference to the plan's block tables; the plan must outlive the step.
 class StepRows {
  public:
-  void begin(const model::StepPlan& plan);
-  void begin_draft(std::span<const model::DraftSequence> sequences, int block, int noise_token);
+  void begin(const StepPlan& plan);
+  void begin_draft(std::span<const DraftSequence> sequences, int block, int noise_token);
 
   /// Drops the rows without a decoder half. Returns the former indices of the rows that stay.
   const std::vector<std::int32_t>& keep_decoder_rows();
@@ -43,16 +43,16 @@ class StepRows {
   std::span<const RowRange> ranges() const { return ranges_; }
   std::size_t size() const { return rows_.size(); }
   bool draft_block() const { return draft_block_; }
-  const model::StepPlan* plan() const { return plan_; }
+  const StepPlan* plan() const { return plan_; }
 
  private:
   void keep(const std::vector<std::int32_t>& indices);
 
-  const model::StepPlan* plan_ = nullptr;
+  const StepPlan* plan_ = nullptr;
   bool draft_block_ = false;
   std::vector<Row> rows_;
   std::vector<RowRange> ranges_;
   std::vector<std::int32_t> kept_;
 };
 
-}  // namespace thalweg::backend::cpu
+}  // namespace thalweg::model

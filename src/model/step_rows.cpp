@@ -1,14 +1,14 @@
-#include "backend/cpu/step_rows.hpp"
+#include "model/step_rows.hpp"
 
-namespace thalweg::backend::cpu {
+namespace thalweg::model {
 
-void StepRows::begin(const model::StepPlan& plan) {
+void StepRows::begin(const StepPlan& plan) {
   plan_ = &plan;
   draft_block_ = false;
   rows_.clear();
   ranges_.clear();
   for (std::size_t s = 0; s < plan.sequences.size(); ++s) {
-    const model::StepSequence& sequence = plan.sequences[s];
+    const StepSequence& sequence = plan.sequences[s];
     ranges_.push_back({sequence.slot, sequence.first_row, sequence.rows, sequence.first_position,
                        sequence.encoder_floor, sequence.decoder_floor,
                        plan.blocks.data() + sequence.first_block});
@@ -20,13 +20,13 @@ void StepRows::begin(const model::StepPlan& plan) {
   }
 }
 
-void StepRows::begin_draft(std::span<const model::DraftSequence> sequences, int block, int noise_token) {
+void StepRows::begin_draft(std::span<const DraftSequence> sequences, int block, int noise_token) {
   plan_ = nullptr;
   draft_block_ = true;
   rows_.clear();
   ranges_.clear();
   for (std::size_t s = 0; s < sequences.size(); ++s) {
-    const model::DraftSequence& sequence = sequences[s];
+    const DraftSequence& sequence = sequences[s];
     ranges_.push_back({sequence.slot, static_cast<std::int32_t>(rows_.size()), block, sequence.position,
                        sequence.floor, sequence.floor, nullptr});
     for (int i = 0; i < block; ++i) {
@@ -67,4 +67,4 @@ void StepRows::keep(const std::vector<std::int32_t>& indices) {
   rows_.resize(indices.size());
 }
 
-}  // namespace thalweg::backend::cpu
+}  // namespace thalweg::model
