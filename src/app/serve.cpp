@@ -24,6 +24,7 @@ struct Options {
   std::uint64_t max_waiting = 1024;
   std::uint64_t max_unread = std::uint64_t{4} << 20;
   std::string cors_origin;
+  std::string request_log;
   double drain_seconds = 30;
 };
 
@@ -75,6 +76,7 @@ serve::ServiceOptions service_options(const Options& options) {
   service.max_waiting = options.max_waiting;
   service.max_unread = options.max_unread;
   service.cors_origin = options.cors_origin;
+  service.request_log = options.request_log;
   service.version = "0.1.0";
   return service;
 }
@@ -121,6 +123,9 @@ void add_http_options(CLI::App& command, const std::shared_ptr<Options>& options
       ->expected(1)
       ->take_all();
   command.add_option("--cors-origin", options->cors_origin, "Access-Control-Allow-Origin of every reply");
+  command
+      .add_option("--request-log", options->request_log, "Appends a JSON line for every request to this file")
+      ->type_name("FILE");
   command.add_option("--max-body", http.max_body, "Bytes of a request body at most")->capture_default_str();
   command.add_option("--max-connections", http.max_connections,
                      "Open connections at most (0: as many as open files are allowed)");

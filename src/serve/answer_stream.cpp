@@ -9,15 +9,15 @@ constexpr int kClientLeft = 499;  // never sent; the usual status for it in logs
 
 }  // namespace
 
-AnswerStream::AnswerStream(std::unique_ptr<Protocol> protocol, bool streams, engine::Request request,
+AnswerStream::AnswerStream(std::unique_ptr<Protocol> protocol, engine::Request request,
                            const Mailbox::Options& options, Backend& backend, Metrics& metrics,
-                           std::string endpoint)
+                           RequestLog& log, LogEntry entry)
     : protocol_(std::move(protocol)),
       mailbox_(std::make_shared<Mailbox>(options, metrics)),
       backend_(backend),
       metrics_(metrics),
-      endpoint_(std::move(endpoint)),
-      streams_(streams),
+      log_(log),
+      entry_(std::move(entry)),
       started_(std::chrono::steady_clock::now()) {
   id_ = backend.submit(std::move(request),
                        [mailbox = mailbox_](const engine::Event& event) { mailbox->put(event); });
@@ -29,7 +29,7 @@ AnswerStream::~AnswerStream() {
   if (state_ != State::complete) backend_.cancel(id_);
   if (state_ == State::growing) {
     ++metrics_.disconnects;
-    metrics_.count_request(endpoint_, kClientLeft);
+    count(kClientLeft);
   }
   --metrics_.open_answers;
 }
@@ -40,17 +40,23 @@ AnswerStream::State AnswerStream::advance() {
   if (news.overflow) {
     ++metrics_.slow_readers;
     backend_.cancel(id_);
-    metrics_.count_request(endpoint_, kClientLeft);
+    count(kClientLeft);
     return state_ = State::cut;
   }
-  if (news.begun) protocol_->begin(*news.begun);
+  if (news.begun) {
+    entry_.prompt_tokens = news.begun->prompt_tokens;
+    entry_.cached_tokens = news.begun->cached_tokens;
+    entry_.first_seconds = seconds();
+    protocol_->begin(*news.begun);
+  }
   for (const AnswerPart& part : news.parts) protocol_->add(part);
   if (!news.error.empty()) {
     fail(internal_error(news.error));
     return state_;
   }
   for (const AnswerEnd& end : news.ends) {
-    if (news.aborted && !streams_) {
+    entry_.output_tokens += end.output_tokens;
+    if (news.aborted && !streams()) {
       fail(unavailable("The service had to give the request up."));
       return state_;
     }
@@ -76,16 +82,27 @@ void AnswerStream::fail(const HttpError& error) {
 void AnswerStream::finish() {
   state_ = State::complete;
   metrics_.reasoning_tokens += static_cast<std::uint64_t>(protocol_->reasoning_tokens());
-  metrics_.request_duration.observe(
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
-  metrics_.count_request(endpoint_, error_ ? error_->status() : 200);
+  metrics_.request_duration.observe(seconds());
+  if (error_) entry_.error = error_->what();
+  count(error_ ? error_->status() : 200);
+}
+
+void AnswerStream::count(int status) {
+  metrics_.count_request(entry_.endpoint, status);
+  entry_.status = status;
+  entry_.seconds = seconds();
+  log_.write(entry_);
+}
+
+double AnswerStream::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
 }
 
 HttpReply AnswerStream::reply() {
   HttpReply reply;
   if (error_) {
     reply.status = error_->status();
-    reply.body = to_text(error_body(*error_, error_shape, request_id));
+    reply.body = to_text(error_body(*error_, error_shape, entry_.id));
   } else {
     reply.body = to_text(protocol_->whole());
   }

@@ -11,6 +11,7 @@
 #include "serve/mailbox.hpp"
 #include "serve/metrics.hpp"
 #include "serve/protocol.hpp"
+#include "serve/request_log.hpp"
 
 namespace thalweg::serve {
 
@@ -29,22 +30,22 @@ class AnswerStream {
     cut,       ///< the reader was too slow: the connection is to be closed
   };
 
-  /// Submits `request`. Throws InputError for what the engine refuses. `backend` and `metrics` must outlive
-  /// it.
-  AnswerStream(std::unique_ptr<Protocol> protocol, bool streams, engine::Request request,
-               const Mailbox::Options& options, Backend& backend, Metrics& metrics, std::string endpoint);
+  /// Submits `request`. Throws InputError for what the engine refuses. `backend`, `metrics` and `log` must
+  /// outlive it.
+  /// `entry` is what the log already knows of the request.
+  AnswerStream(std::unique_ptr<Protocol> protocol, engine::Request request, const Mailbox::Options& options,
+               Backend& backend, Metrics& metrics, RequestLog& log, LogEntry entry);
   ~AnswerStream();
   AnswerStream(const AnswerStream&) = delete;
   AnswerStream& operator=(const AnswerStream&) = delete;
 
   /// True: an event stream; false: one JSON body.
-  bool streams() const { return streams_; }
+  bool streams() const { return entry_.stream; }
   /// Header fields of the answer.
   HttpHeaders headers;
   /// Who remembers the message, if anybody.
   MessageSink remember;
   ErrorShape error_shape = ErrorShape::openai;
-  std::string request_id;
 
   /// `wake` is called once, on any thread, when advance() would find something new.
   void on_news(std::function<void()> wake) { mailbox_->on_news(std::move(wake)); }
@@ -62,13 +63,15 @@ class AnswerStream {
  private:
   void fail(const HttpError& error);
   void finish();
+  void count(int status);
+  double seconds() const;
 
   std::unique_ptr<Protocol> protocol_;
   std::shared_ptr<Mailbox> mailbox_;
   Backend& backend_;
   Metrics& metrics_;
-  std::string endpoint_;
-  bool streams_;
+  RequestLog& log_;
+  LogEntry entry_;
   engine::RequestId id_ = 0;
   State state_ = State::growing;
   std::optional<HttpError> error_;

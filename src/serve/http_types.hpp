@@ -13,6 +13,7 @@ struct HttpRequest {
   std::string authorization;  ///< header fields, empty if absent
   std::string api_key;        ///< x-api-key
   std::string request_id;     ///< x-request-id
+  std::string traceparent;
   std::string origin;
   std::string encoding;  ///< content-encoding
   std::string body;

@@ -57,6 +57,7 @@ HttpRequest RequestReader::head() const {
   request.authorization = text(message[http::field::authorization]);
   request.api_key = text(message["x-api-key"]);
   request.request_id = text(message["x-request-id"]);
+  request.traceparent = text(message["traceparent"]);
   request.origin = text(message[http::field::origin]);
   request.encoding = text(message[http::field::content_encoding]);
   return request;

@@ -124,6 +124,7 @@ struct Service::Call {
   std::string request_id;
   std::optional<Route> route;
   std::string salt;
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 
   explicit Call(const HttpRequest& from)
       : request(from), request_id(request_id_of(from)), route(find_route(path_of(from.target))) {}
@@ -133,7 +134,10 @@ struct Service::Call {
 };
 
 Service::Service(ServiceOptions options)
-    : options_(std::move(options)), memory_(options_.remembered), started_(std::time(nullptr)) {}
+    : options_(std::move(options)),
+      log_(options_.request_log),
+      memory_(options_.remembered),
+      started_(std::time(nullptr)) {}
 
 void Service::loading(const std::string& phase, std::int64_t done, std::int64_t total) {
   const std::lock_guard lock(mutex_);
@@ -159,6 +163,8 @@ Backend& Service::backend() {
 void Service::finish_headers(const Call& call, HttpHeaders& headers) const {
   headers.emplace_back("x-request-id", call.request_id);
   headers.emplace_back("request-id", call.request_id);
+  if (parse_traceparent(call.request.traceparent))
+    headers.emplace_back("traceparent", call.request.traceparent);
   if (!options_.cors_origin.empty())
     headers.emplace_back("Access-Control-Allow-Origin", options_.cors_origin);
 }
@@ -176,7 +182,25 @@ HttpReply Service::refuse(const HttpRequest& request, const HttpError& error) {
   }
   finish_headers(call, reply.headers);
   metrics_.count_request(call.name(), error.status());
+  if (request.method == "POST") {
+    LogEntry entry = log_entry(call);
+    entry.status = error.status();
+    entry.error = error.what();
+    log_.write(entry);
+  }
   return reply;
+}
+
+LogEntry Service::log_entry(const Call& call) const {
+  LogEntry entry;
+  entry.id = call.request_id;
+  entry.endpoint = call.name();
+  entry.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - call.begin).count();
+  if (auto trace = parse_traceparent(call.request.traceparent)) {
+    entry.trace_id = std::move(trace->trace_id);
+    entry.span_id = std::move(trace->span_id);
+  }
+  return entry;
 }
 
 void Service::check_key(Call& call) const {
@@ -230,10 +254,10 @@ Service::Outcome Service::handle(const HttpRequest& request) {
   if (request.method == "OPTIONS" && !options_.cors_origin.empty()) {
     HttpReply reply;
     reply.status = 204;
-    reply.headers = {
-        {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
-        {"Access-Control-Allow-Headers",
-         "authorization, content-type, x-api-key, anthropic-version, anthropic-beta, x-request-id"}};
+    reply.headers = {{"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
+                     {"Access-Control-Allow-Headers",
+                      "authorization, content-type, x-api-key, anthropic-version, anthropic-beta, "
+                      "x-request-id, traceparent"}};
     finish_headers(call, reply.headers);
     return reply;
   }
@@ -243,6 +267,11 @@ Service::Outcome Service::handle(const HttpRequest& request) {
     if (auto* reply = std::get_if<HttpReply>(&outcome)) {
       finish_headers(call, reply->headers);
       metrics_.count_request(call.name(), reply->status);
+      if (request.method == "POST") {
+        LogEntry entry = log_entry(call);
+        entry.status = reply->status;
+        log_.write(entry);
+      }
     } else {
       finish_headers(call, std::get<std::unique_ptr<AnswerStream>>(outcome)->headers);
     }
@@ -354,10 +383,11 @@ std::unique_ptr<AnswerStream> Service::submit(Call& call, std::unique_ptr<Protoc
   mailbox.specials = request.parse ? &backend().specials() : nullptr;
   mailbox.limit = options_.max_unread;
   mailbox.remember = request.parse && request.sampling.n == 1;
-  auto answer = std::make_unique<AnswerStream>(std::move(protocol), streams, std::move(request), mailbox,
-                                               backend(), metrics_, std::string(call.name()));
+  LogEntry entry = log_entry(call);
+  entry.stream = streams;
+  auto answer = std::make_unique<AnswerStream>(std::move(protocol), std::move(request), mailbox, backend(),
+                                               metrics_, log_, std::move(entry));
   answer->error_shape = call.shape();
-  answer->request_id = call.request_id;
   if (!ignored.empty()) {
     answer->headers.emplace_back("x-ignored-fields", fmt::format("{}", fmt::join(ignored, ", ")));
   }

@@ -16,6 +16,7 @@
 #include "serve/http_types.hpp"
 #include "serve/message_memory.hpp"
 #include "serve/metrics.hpp"
+#include "serve/request_log.hpp"
 #include "serve/routes.hpp"
 #include "wire/read_request.hpp"
 
@@ -29,6 +30,7 @@ struct ServiceOptions {
   std::size_t remembered = std::size_t{64} << 20;  ///< bytes of generated messages kept for exact replay
   std::string cors_origin;                         ///< Access-Control-Allow-Origin; empty: none
   std::string version;
+  std::string request_log;  ///< file that gets a JSON line a request; empty: none
 };
 
 /// What GET /version tells about the model.
@@ -43,6 +45,7 @@ class Service {
  public:
   using Outcome = std::variant<HttpReply, std::unique_ptr<AnswerStream>>;
 
+  /// Throws WorkError if the request log cannot be opened.
   explicit Service(ServiceOptions options);
 
   /// What start-up is doing; shown by GET /ready until open() is called.
@@ -76,6 +79,7 @@ class Service {
   HttpReply ready() const;
   HttpReply version() const;
   HttpReply metrics_page();
+  LogEntry log_entry(const Call& call) const;
   std::unique_ptr<AnswerStream> submit(Call& call, std::unique_ptr<Protocol> protocol, bool streams,
                                        engine::Request request, const std::vector<std::string>& ignored);
   void check_key(Call& call) const;
@@ -85,6 +89,7 @@ class Service {
 
   ServiceOptions options_;
   Metrics metrics_;
+  RequestLog log_;
   MessageMemory memory_;
   std::atomic<Backend*> backend_{nullptr};
   std::atomic<bool> draining_{false};
