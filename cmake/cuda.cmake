@@ -6,6 +6,10 @@ endif()
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 90a-real)
 endif()
+# The wgmma kernels exist for SM90 alone; other architectures get the general ones.
+if(CMAKE_CUDA_ARCHITECTURES MATCHES "^90a")
+  set(THALWEG_CUDA_SM90 ON)
+endif()
 enable_language(CUDA)
 # CMake 3.25 does not know how nvcc 13 is told C++20: it is said by hand below.
 set(CMAKE_CUDA_STANDARD_REQUIRED OFF)

@@ -1,7 +1,7 @@
 // `thalweg bench`: measurements of this build on this machine.
 #include "app/commands.hpp"
 #include "base/error.hpp"
-#ifdef THALWEG_CUDA
+#ifdef THALWEG_KERNEL_BENCH
 #include "bench/kernel_bench.hpp"
 #endif
 
@@ -17,10 +17,10 @@ struct KernelOptions {
 };
 
 void run_kernels([[maybe_unused]] const KernelOptions& options) {
-#ifdef THALWEG_CUDA
+#ifdef THALWEG_KERNEL_BENCH
   bench::run_kernel_bench({options.filter, options.out});
 #else
-  throw WorkError("bench kernels: this build has no CUDA backend; configure with -DTHALWEG_CUDA=ON");
+  throw WorkError("bench kernels: this build has no CUDA kernels for SM90; configure with --preset cuda");
 #endif
 }
 

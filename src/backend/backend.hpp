@@ -83,5 +83,7 @@ std::unique_ptr<Backend> make_backend(const model::Model& model, const BackendOp
 
 /// The CPU backend. The model must outlive it. Throws std::bad_alloc if the cache memory cannot be had.
 std::unique_ptr<Backend> make_cpu_backend(const model::Model& model, const BackendOptions& options);
+/// The CUDA backend, in builds that have it, on device 0.
+std::unique_ptr<Backend> make_cuda_backend(const model::Model& model, const BackendOptions& options);
 
 }  // namespace thalweg::backend

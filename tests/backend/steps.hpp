@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "support/device.hpp"
 
 namespace thalweg::backend::testing {
 
@@ -178,6 +179,7 @@ inline std::unique_ptr<Backend> make_backend(const model::Model& model, model::P
                                              std::size_t pages, std::size_t slots = 1,
                                              std::size_t threads = 1) {
   BackendOptions options;
+  options.device = kDevice;
   options.precision = precision;
   options.threads = threads;
   options.pages = pages;

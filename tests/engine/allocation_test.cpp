@@ -81,7 +81,7 @@ std::uint64_t allocations_of_a_round(Engine& engine, const LoadedModel& model) {
 void expect_no_allocation(const std::string& name, bool replay) {
   SCOPED_TRACE(name);
   const LoadedModel& model = model_of(name);
-  EngineOptions options;
+  EngineOptions options = testing::device_options();
   options.sequences = 64;
   options.threads = 2;
   if (replay) options.mode = cache::ReuseMode::replay;

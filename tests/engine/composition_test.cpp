@@ -72,7 +72,7 @@ void push_out(Engine& engine, const LoadedModel& model, std::int64_t context) {
 }
 
 EngineOptions options_of(const Way& way, const std::filesystem::path& folder) {
-  EngineOptions options;
+  EngineOptions options = testing::device_options();
   options.threads = 2;
   // A crowd of 16 needs a row for each.
   options.sequences = way.crowd ? 16 : 1;
@@ -141,7 +141,7 @@ TEST_P(Composition, GivesTheAnswerOfAColdSynchronousRunAlone) {
   const auto& [name, hit] = GetParam();
   Answer cold;
   {
-    EngineOptions options;
+    EngineOptions options = testing::device_options();
     options.threads = 1;
     options.asynchronous = false;
     Engine engine(model_of(name), options);

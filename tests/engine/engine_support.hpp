@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "support/device.hpp"
 
 namespace thalweg::engine::testing {
 
@@ -30,6 +31,13 @@ inline const LoadedModel& model_of(const std::string& name) {
   if (model == nullptr)
     model = load_model(name == "mini" ? source / "models/mini" : source / "tests/data/tiny/model");
   return *model;
+}
+
+/// Default options on the device that the program tests.
+inline EngineOptions device_options() {
+  EngineOptions options;
+  options.device = backend::testing::kDevice;
+  return options;
 }
 
 /// Ids without control tokens, the same for the same seed.

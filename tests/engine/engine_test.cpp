@@ -20,7 +20,7 @@ using testing::random_prompt;
 using testing::sampled;
 
 EngineOptions small() {
-  EngineOptions options;
+  EngineOptions options = testing::device_options();
   options.threads = 2;
   options.sequences = 4;
   options.batch_tokens = 32;

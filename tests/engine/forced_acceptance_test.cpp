@@ -112,7 +112,7 @@ Talk plain(const Request& request) {
 }
 
 Talk forced(const Request& request, const Talk& plain, ForcedDrafts::Right right) {
-  EngineOptions options;
+  EngineOptions options = testing::device_options();
   options.speculation = parse_speculation("fixed:5");
   std::vector<std::int32_t> answer = request.prompt;
   answer.insert(answer.end(), plain.first.tokens.begin(), plain.first.tokens.end());

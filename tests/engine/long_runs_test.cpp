@@ -34,7 +34,7 @@ TEST(Soak, DISABLED_OneMinuteOfRandomLoad) {
   static std::uint64_t seed = 0;
   std::mt19937_64 random(++seed);
   const TemporaryFolder folder;
-  EngineOptions options;
+  EngineOptions options = testing::device_options();
   options.sequences = 12;
   options.batch_tokens = 96;
   options.cache_tokens = 2048;

@@ -22,7 +22,7 @@ std::vector<std::int32_t> story() {
       "<｜begin▁of▁sentence｜><｜User｜>Tell me a story.<｜Assistant｜></think>");
 }
 
-Answer run(const Request& request, EngineOptions options = {}) {
+Answer run(const Request& request, EngineOptions options = testing::device_options()) {
   options.threads = 2;
   Engine engine(model_of("mini"), options);
   const auto answers = ask(engine, request);
@@ -34,7 +34,7 @@ TEST(ReportedCases, F1_TemperatureZeroIsTheSameAloneAmong8AndAmong64) {
   const Request request = greedy(story(), 24);
   const Answer alone = run(request);
   for (const std::size_t crowd : {8, 64}) {
-    EngineOptions options;
+    EngineOptions options = testing::device_options();
     options.sequences = static_cast<std::int32_t>(crowd);
     Engine engine(model_of("mini"), options);
     std::vector<std::shared_ptr<std::vector<Answer>>> answers;
@@ -57,7 +57,7 @@ TEST(ReportedCases, F2_StopStringWithinAcceptedDraftsEndsTokensAndLogprobsWithTh
     request.sampling.logprobs = 1;
     Answer plain;
     for (const char* speculation : {"off", "fixed:5"}) {
-      EngineOptions options;
+      EngineOptions options = testing::device_options();
       options.speculation = parse_speculation(speculation);
       const Answer answer = run(request, options);
       EXPECT_EQ(answer.finish, Finish::stop);
@@ -127,7 +127,7 @@ TEST(ReportedCases, H1_LongPromptColdAndTwiceWarmIsEqualAndNeverEmpty) {
                                                                      : 2500,
                                                  1),
                                    6);
-    EngineOptions options;
+    EngineOptions options = testing::device_options();
     options.mode = mode;
     options.cache_tokens = 8192;
     Engine engine(model, options);
@@ -161,7 +161,7 @@ TEST(ReportedCases, H2_PromptsThatShare127To255TokensHitWhereTheRuleSaysAndAnswe
     for (std::size_t i = static_cast<std::size_t>(one.shared); i < second.size(); ++i)
       second[i] = 3 + (second[i] + 1) % 400;
     for (const cache::ReuseMode mode : {cache::ReuseMode::exact, cache::ReuseMode::replay}) {
-      EngineOptions options;
+      EngineOptions options = testing::device_options();
       options.mode = mode;
       options.replay_keep = 48;
       options.snapshot_every = 128;
@@ -188,7 +188,7 @@ TEST(ReportedCases, H2_PromptsThatShare127To255TokensHitWhereTheRuleSaysAndAnswe
 
 TEST(ReportedCases, H4_TenantsOfDifferentSaltsNeverShare) {
   const LoadedModel& model = model_of("tiny");
-  EngineOptions options;
+  EngineOptions options = testing::device_options();
   options.cache_tokens = 2048;
   Engine engine(model, options);
   const auto reused = [&](const char* salt) {
@@ -207,7 +207,7 @@ TEST(ReportedCases, H4_TenantsOfDifferentSaltsNeverShare) {
 
 TEST(ReportedCases, H6_FinishedPromptsOfManyTimesThePoolNeverExceedIt) {
   const LoadedModel& model = model_of("tiny");
-  EngineOptions options;
+  EngineOptions options = testing::device_options();
   options.cache_tokens = 512;
   options.snapshot_every = 128;
   options.snapshots = 4;
@@ -223,7 +223,7 @@ TEST(ReportedCases, H6_FinishedPromptsOfManyTimesThePoolNeverExceedIt) {
 // scheduler_random_test.cpp. Here: the named states.
 TEST(ReportedCases, K1_ClientThatLeavesQueuedInPrefillDecodingOrFinishedLeavesNothingBehind) {
   const LoadedModel& model = model_of("tiny");
-  EngineOptions options;
+  EngineOptions options = testing::device_options();
   options.sequences = 1;
   options.batch_tokens = 4;
   options.cache_tokens = 512;
@@ -251,7 +251,7 @@ TEST(ReportedCases, K1_ClientThatLeavesQueuedInPrefillDecodingOrFinishedLeavesNo
 
 TEST(ReportedCases, K4_PromptsOfExactlyTheContextChunksBeyondABlockAndHitsOfAWindow) {
   const LoadedModel& model = model_of("tiny");
-  EngineOptions options;
+  EngineOptions options = testing::device_options();
   options.cache_tokens = 512;
   options.context = 400;
   options.batch_tokens = 128 + 16;

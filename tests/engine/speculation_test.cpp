@@ -7,6 +7,7 @@
 
 #include "engine/engine.hpp"
 #include "engine/speculation/adaptive_policy.hpp"
+#include "support/device.hpp"
 
 namespace thalweg::engine {
 namespace {
@@ -29,6 +30,7 @@ struct Seen {
 std::vector<std::vector<Seen>> run(const std::string& speculation, const std::vector<Request>& requests,
                                    std::int64_t cache_tokens = 0) {
   EngineOptions options;
+  options.device = backend::testing::kDevice;
   options.speculation = parse_speculation(speculation);
   options.sequences = 6;
   options.cache_tokens = cache_tokens;
@@ -110,6 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, Speculation,
 
 TEST(SpeculationOptions, RefusesMoreDraftsThanTheModelHas) {
   EngineOptions options;
+  options.device = backend::testing::kDevice;
   options.speculation = parse_speculation("fixed:7");
   EXPECT_THROW(Engine(mini(), options), UsageError);
 }

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "engine/loaded_model.hpp"
+#include "support/device.hpp"
 
 namespace thalweg::engine {
 namespace {
@@ -25,6 +26,7 @@ class TimelineTest : public ::testing::Test {
   }
   void SetUp() override {
     backend::BackendOptions options;
+    options.device = backend::testing::kDevice;
     options.threads = 1;
     options.pages = 2;
     backend_ = backend::make_backend(model_->model, options);
