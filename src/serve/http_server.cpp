@@ -128,18 +128,24 @@ class HttpServer::Impl {
   void admit(tcp::socket socket) {
     Error ignored;
     socket.set_option(tcp::no_delay(true), ignored);
-    std::shared_ptr<HttpSession> session;  // may be the last to let go of it, which needs the lock
-    {
-      const std::lock_guard lock(mutex_);
-      if (sessions_.size() < most_) {
-        const std::uint64_t id = ++last_id_;
-        session = std::make_shared<HttpSession>(
-            std::move(socket), SessionContext{service_, options_, workers_}, [this, id] { forget(id); });
-        sessions_[id] = session;
-      }
+    // May be the last to let go of the session, which needs the lock: so it is held outside of it.
+    const std::shared_ptr<HttpSession> session = open_session(socket);
+    if (session) {
+      session->start();
+    } else {
+      turn_away(std::move(socket));
     }
-    if (!session) return turn_away(std::move(socket));
-    session->start();
+  }
+
+  // Takes the socket over, or leaves it alone and returns null while as many connections are open as may be.
+  std::shared_ptr<HttpSession> open_session(tcp::socket& socket) {
+    const std::lock_guard lock(mutex_);
+    if (sessions_.size() >= most_) return nullptr;
+    const std::uint64_t id = ++last_id_;
+    auto session = std::make_shared<HttpSession>(
+        std::move(socket), SessionContext{service_, options_, workers_}, [this, id] { forget(id); });
+    sessions_[id] = session;
+    return session;
   }
 
   void turn_away(tcp::socket socket) {
