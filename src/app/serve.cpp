@@ -25,6 +25,7 @@ struct Options {
   std::uint64_t max_unread = std::uint64_t{4} << 20;
   std::string cors_origin;
   std::string request_log;
+  serve::ResponseLimits responses;
   double drain_seconds = 30;
 };
 
@@ -77,6 +78,7 @@ serve::ServiceOptions service_options(const Options& options) {
   service.max_unread = options.max_unread;
   service.cors_origin = options.cors_origin;
   service.request_log = options.request_log;
+  service.responses = options.responses;
   service.version = "0.1.0";
   return service;
 }
@@ -133,6 +135,19 @@ void add_http_options(CLI::App& command, const std::shared_ptr<Options>& options
       ->capture_default_str();
   command.add_option("--max-unread", options->max_unread, "Bytes of an answer that may wait for its reader")
       ->capture_default_str();
+  command
+      .add_option("--stored-responses", options->responses.count,
+                  "Answers of Responses kept in memory to be continued by id (0: none)")
+      ->capture_default_str();
+  command.add_option("--stored-response-bytes", options->responses.bytes, "Bytes they may take together")
+      ->capture_default_str();
+  command
+      .add_option_function<double>(
+          "--stored-response-seconds",
+          [options](double seconds) { options->responses.age = milliseconds(seconds); },
+          "How long each is kept")
+      ->check(CLI::Range(0.001, 1e9))
+      ->default_str("86400");
   command.add_option("--http-threads", http.threads, "Threads that serve connections")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();

@@ -62,13 +62,13 @@ AnswerStream::State AnswerStream::advance() {
     }
     protocol_->end(end);
   }
-  if (protocol_->complete()) {
-    if (remember && !news.aborted) {
-      const text::ParsedMessage* message = protocol_->message();
-      if (message != nullptr) remember(*message, protocol_->message_call_ids(), std::move(news.tokens));
-    }
-    finish();
+  if (!protocol_->complete()) return state_;
+  if (remember && !news.aborted) {
+    const text::ParsedMessage* message = protocol_->message();
+    if (message != nullptr) remember(*message, protocol_->message_call_ids(), std::move(news.tokens));
   }
+  if (keep && !news.aborted) keep(protocol_->whole());
+  finish();
   return state_;
 }
 

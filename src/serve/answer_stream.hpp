@@ -20,6 +20,9 @@ using MessageSink =
     std::function<void(const text::ParsedMessage& message, const std::vector<std::string>& call_ids,
                        std::vector<text::TokenId> ids)>;
 
+/// Called with the whole answer once it is complete, before the client has all of it.
+using ResponseSink = std::function<void(const Json& response)>;
+
 /// Owned by a connection and used by one thread at a time. Destroying it before the answer is complete
 /// cancels the request.
 class AnswerStream {
@@ -45,6 +48,8 @@ class AnswerStream {
   HttpHeaders headers;
   /// Who remembers the message, if anybody.
   MessageSink remember;
+  /// Who keeps the answer, if anybody.
+  ResponseSink keep;
   ErrorShape error_shape = ErrorShape::openai;
 
   /// `wake` is called once, on any thread, when advance() would find something new.

@@ -30,7 +30,7 @@ Json error_object(const HttpError& error) {
   return {{"message", error.what()},
           {"type", error.type()},
           {"param", error.param().empty() ? Json() : Json(error.param())},
-          {"code", error.type()}};
+          {"code", error.code()}};
 }
 
 std::string anthropic_type(const HttpError& error) {

@@ -14,17 +14,25 @@ namespace thalweg::serve {
 class HttpError : public Error {
  public:
   /// `type` is the error type of the OpenAI APIs; Messages has its own names for some, see error_body().
-  HttpError(int status, std::string type, const std::string& message, std::string param = "")
-      : Error(Fault::input, message), status_(status), type_(std::move(type)), param_(std::move(param)) {}
+  /// `code` is the same unless given.
+  HttpError(int status, std::string type, const std::string& message, std::string param = "",
+            std::string code = "")
+      : Error(Fault::input, message),
+        status_(status),
+        type_(std::move(type)),
+        param_(std::move(param)),
+        code_(code.empty() ? type_ : std::move(code)) {}
 
   int status() const { return status_; }
   const std::string& type() const { return type_; }
   const std::string& param() const { return param_; }  ///< the field at fault; empty if no single one is
+  const std::string& code() const { return code_; }
 
  private:
   int status_;
   std::string type_;
   std::string param_;
+  std::string code_;
 };
 
 HttpError bad_request(const std::string& message, std::string param = "");

@@ -139,6 +139,8 @@ std::string Metrics::write(const std::optional<engine::EngineStatistics>& engine
                disconnects.load());
   page.counter("http_slow_readers_total", "Answers cut because the client did not read them",
                slow_readers.load());
+  page.gauge("stored_responses", "Responses that can be continued by id", stored_responses.load());
+  page.gauge("stored_response_bytes", "Memory they take", stored_response_bytes.load());
   page.counter("reasoning_tokens_total", "Generated tokens that were reasoning", reasoning_tokens.load());
   request_duration.write("request_duration_seconds", "From a generation request to the end of its answer",
                          out);

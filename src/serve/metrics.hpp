@@ -44,6 +44,9 @@ class Metrics {
   std::atomic<std::int64_t> open_connections{0};
   std::atomic<std::int64_t> open_answers{0};
 
+  std::atomic<std::size_t> stored_responses{0};
+  std::atomic<std::size_t> stored_response_bytes{0};
+
   /// The whole page. `engine` is absent while the model loads.
   std::string write(const std::optional<engine::EngineStatistics>& engine) const;
 

@@ -47,6 +47,7 @@ AnswerContext answer_context(const wire::Request& request, AnswerHead head, cons
   context.tokenizer = &tokenizer;
   context.tool_origins = request.tool_origins;
   context.body = std::move(body);
+  context.stored = request.store.value_or(false);
   return context;
 }
 

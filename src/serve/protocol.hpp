@@ -29,6 +29,7 @@ struct AnswerContext {
   const text::Tokenizer* tokenizer = nullptr;            ///< must outlive the protocol
   std::map<std::string, wire::ToolOrigin> tool_origins;  ///< Responses
   Json body;                                             ///< Responses: the request, which is echoed
+  bool stored = false;                                   ///< Responses: the answer will be kept
   std::string echo;                                      ///< Completions: text put in front of the answer
 };
 

@@ -14,7 +14,8 @@ using Origin = wire::ToolOrigin::Kind;
 class ResponsesProtocol final : public Protocol {
  public:
   explicit ResponsesProtocol(AnswerContext context)
-      : Protocol(std::move(context)), response_(response_object(head(), this->context().body)) {}
+      : Protocol(std::move(context)),
+        response_(response_object(head(), this->context().body, this->context().stored)) {}
 
   void fail(const HttpError& error) override {
     response_["status"] = "failed";

@@ -44,7 +44,7 @@ Json echo_tools(const Json& body) {
   return tools;
 }
 
-Json response_object(const AnswerHead& head, const Json& body) {
+Json response_object(const AnswerHead& head, const Json& body, bool stored) {
   const Json text = member(body, "text");
   const Json reasoning = member(body, "reasoning");
   Json format = member(text, "format", Json{{"type", "text"}});
@@ -67,13 +67,13 @@ Json response_object(const AnswerHead& head, const Json& body) {
       {"output", Json::array()},
       {"parallel_tool_calls", true},
       {"presence_penalty", 0.0},
-      {"previous_response_id", nullptr},
+      {"previous_response_id", member(body, "previous_response_id")},
       {"prompt_cache_key", nullptr},
       {"prompt_cache_retention", nullptr},
       {"reasoning", {{"effort", member(reasoning, "effort")}, {"summary", member(reasoning, "summary")}}},
       {"safety_identifier", nullptr},
       {"service_tier", "default"},
-      {"store", false},
+      {"store", stored},
       {"temperature", member(body, "temperature", 1.0)},
       {"text", {{"format", std::move(format)}, {"verbosity", member(text, "verbosity")}}},
       {"tool_choice", member(body, "tool_choice", "auto")},

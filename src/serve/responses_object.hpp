@@ -7,8 +7,9 @@
 
 namespace thalweg::serve {
 
-/// The object as it is before anything was generated: status "in_progress", empty output, no usage.
-Json response_object(const AnswerHead& head, const Json& body);
+/// The object as it is before anything was generated: status "in_progress", empty output, no usage. `stored`:
+/// it will be kept.
+Json response_object(const AnswerHead& head, const Json& body, bool stored);
 
 /// The tools of a request with the members that clients expect to find.
 Json echo_tools(const Json& body);

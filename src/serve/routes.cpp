@@ -12,6 +12,7 @@ struct Entry {
 
 constexpr Route kChat{Endpoint::chat, "chat_completions", "POST"};
 constexpr Route kResponses{Endpoint::responses, "responses", "POST"};
+constexpr Route kStored{Endpoint::stored_response, "stored_response", "GET", ErrorShape::openai, false, true};
 constexpr Route kMessages{Endpoint::messages, "messages", "POST", ErrorShape::anthropic};
 constexpr Route kCount{Endpoint::count_tokens, "count_tokens", "POST", ErrorShape::anthropic};
 constexpr Route kCompletions{Endpoint::completions, "completions", "POST"};
@@ -42,7 +43,25 @@ constexpr std::array kRoutes = {
     Entry{"/", {Endpoint::page, "page", "GET", ErrorShape::openai, true}},
 };
 
+// Paths that end in a name.
+constexpr std::array kFolders = {
+    Entry{"/v1/models/", kModels},
+    Entry{"/models/", kModels},
+    Entry{"/v1/responses/", kStored},
+    Entry{"/responses/", kStored},
+};
+
 }  // namespace
+
+bool Route::allows(std::string_view asked) const {
+  return asked == method || (asked == "HEAD" && method == "GET") || (asked == "DELETE" && deletes);
+}
+
+std::string Route::methods() const {
+  std::string list = method == "GET" ? "GET, HEAD" : std::string(method);
+  if (deletes) list += ", DELETE";
+  return list;
+}
 
 std::string_view path_of(std::string_view target) {
   return target.substr(0, target.find('?'));
@@ -52,8 +71,8 @@ std::optional<Route> find_route(std::string_view path) {
   for (const Entry& entry : kRoutes) {
     if (entry.path == path) return entry.route;
   }
-  for (const std::string_view list : {"/v1/models/", "/models/"}) {
-    if (path.size() > list.size() && path.substr(0, list.size()) == list) return kModels;
+  for (const Entry& entry : kFolders) {
+    if (path.size() > entry.path.size() && path.starts_with(entry.path)) return entry.route;
   }
   return std::nullopt;
 }

@@ -12,6 +12,7 @@ namespace thalweg::serve {
 enum class Endpoint {
   chat,
   responses,
+  stored_response,
   messages,
   count_tokens,
   completions,
@@ -31,7 +32,12 @@ struct Route {
   std::string_view name;    ///< for metrics
   std::string_view method;  ///< GET (HEAD as well) or POST
   ErrorShape shape = ErrorShape::openai;
-  bool open = false;  ///< needs no key
+  bool open = false;     ///< needs no key
+  bool deletes = false;  ///< DELETE as well
+
+  bool allows(std::string_view asked) const;
+  /// As the header field Allow has it.
+  std::string methods() const;
 };
 
 /// The route of a path without its query; none if there is no such path.

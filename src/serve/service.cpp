@@ -10,6 +10,7 @@
 #include "serve/page.hpp"
 #include "serve/text_endpoints.hpp"
 #include "wire/fields.hpp"
+#include "wire/responses.hpp"
 #include "wire/settings.hpp"
 
 namespace thalweg::serve {
@@ -104,6 +105,11 @@ std::string_view id_prefix(wire::Api api) {
   return "chatcmpl-";
 }
 
+HttpError unknown_response(const std::string& id, const std::string& param = "") {
+  return {404, "not_found_error", fmt::format("No response with the id '{}' is kept.", id), param,
+          param.empty() ? "not_found_error" : "previous_response_not_found"};
+}
+
 std::unique_ptr<Protocol> make_protocol(wire::Api api, AnswerContext context) {
   switch (api) {
     case wire::Api::responses:
@@ -137,6 +143,7 @@ Service::Service(ServiceOptions options)
     : options_(std::move(options)),
       log_(options_.request_log),
       memory_(options_.remembered),
+      responses_(options_.responses),
       started_(std::time(nullptr)) {}
 
 void Service::loading(const std::string& phase, std::int64_t done, std::int64_t total) {
@@ -177,8 +184,7 @@ HttpReply Service::refuse(const HttpRequest& request, const HttpError& error) {
   if (error.status() == 429 || error.status() == 503) reply.headers.emplace_back("Retry-After", "1");
   if (error.status() == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (error.status() == 405 && call.route) {
-    reply.headers.emplace_back("Allow",
-                               call.route->method == "GET" ? "GET, HEAD" : std::string(call.route->method));
+    reply.headers.emplace_back("Allow", call.route->methods());
   }
   finish_headers(call, reply.headers);
   metrics_.count_request(call.name(), error.status());
@@ -224,10 +230,9 @@ void Service::check_head(Call& call) {
   if (!call.route) {
     throw not_found(fmt::format("No such path: {}", path_of(call.request.target)));
   }
-  const bool allowed = method == call.route->method || (method == "HEAD" && call.route->method == "GET");
-  if (!allowed) {
+  if (!call.route->allows(method)) {
     throw HttpError(405, "invalid_request_error",
-                    fmt::format("{} is not allowed here, use {}", method, call.route->method));
+                    fmt::format("{} is not allowed here, use {}", method, call.route->methods()));
   }
   check_key(call);
   if (call.route->method != "POST") return;
@@ -254,7 +259,7 @@ Service::Outcome Service::handle(const HttpRequest& request) {
   if (request.method == "OPTIONS" && !options_.cors_origin.empty()) {
     HttpReply reply;
     reply.status = 204;
-    reply.headers = {{"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
+    reply.headers = {{"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"},
                      {"Access-Control-Allow-Headers",
                       "authorization, content-type, x-api-key, anthropic-version, anthropic-beta, "
                       "x-request-id, traceparent"}};
@@ -293,6 +298,8 @@ Service::Outcome Service::answer(Call& call) {
       return generate(call, wire::Api::chat);
     case Endpoint::responses:
       return generate(call, wire::Api::responses);
+    case Endpoint::stored_response:
+      return stored_response(call);
     case Endpoint::messages:
       return generate(call, wire::Api::messages);
     case Endpoint::completions:
@@ -328,8 +335,12 @@ AnswerHead Service::head(std::string_view prefix, const std::string& model) cons
 
 Service::Outcome Service::generate(Call& call, wire::Api api) {
   Json body = wire::parse_body(call.request.body);
-  wire::Request request = wire::read_request(api, body, options_.policy);
+  ResponseStore::Turns earlier;
+  wire::Request request = api == wire::Api::responses ? read_responses(call, body, earlier)
+                                                      : wire::read_request(api, body, options_.policy);
   refuse_constraints(request, api);
+  ResponseSink keep;
+  if (request.store.value_or(false)) keep = keep_response(call.salt, std::move(earlier), body);
   body.erase("input");  // what is echoed of a Responses request is small without it
   AnswerContext context = answer_context(request, head(id_prefix(api), request.model), backend().tokenizer(),
                                          api == wire::Api::responses ? std::move(body) : Json());
@@ -344,6 +355,7 @@ Service::Outcome Service::generate(Call& call, wire::Api api) {
   const bool whole_message = is_whole(request.parsing);
   auto answer = submit(call, make_protocol(api, std::move(context)), request.stream, std::move(wanted),
                        request.ignored_fields);
+  answer->keep = std::move(keep);
   if (whole_message) {
     answer->remember = [this, salt = call.salt, thinking = request.conversation.thinking](
                            const text::ParsedMessage& message, const std::vector<std::string>& call_ids,
@@ -352,6 +364,50 @@ Service::Outcome Service::generate(Call& call, wire::Api api) {
     };
   }
   return answer;
+}
+
+// A response is kept unless the client said otherwise; request.store is settled.
+wire::Request Service::read_responses(const Call& call, const Json& body, ResponseStore::Turns& earlier) {
+  std::optional<Json> items;
+  const auto previous = body.find("previous_response_id");
+  if (previous != body.end() && !previous->is_null()) {
+    const std::string& id = wire::as_string(*previous, "previous_response_id");
+    auto turns = responses_.turns(call.salt, id, std::chrono::steady_clock::now());
+    if (!turns) throw unknown_response(id, "previous_response_id");
+    earlier = std::move(*turns);
+    items = ResponseStore::items_of(earlier);
+  }
+  wire::Request request = wire::read_responses(body, options_.policy, items ? &*items : nullptr);
+  if (request.store.value_or(false) && !responses_.enabled()) request.ignored_fields.emplace_back("store");
+  request.store = request.store.value_or(true) && responses_.enabled();
+  return request;
+}
+
+ResponseSink Service::keep_response(const std::string& owner, ResponseStore::Turns earlier,
+                                    const Json& body) {
+  const auto given = body.find("input");
+  std::string input = given == body.end() || given->is_null() ? std::string() : to_text(*given);
+  return [this, owner, earlier = std::move(earlier), input = std::move(input)](const Json& response) mutable {
+    responses_.add(owner, response, std::move(earlier), std::move(input), std::chrono::steady_clock::now());
+  };
+}
+
+HttpReply Service::stored_response(const Call& call) {
+  const std::string_view path = path_of(call.request.target);
+  const std::string id(path.substr(path.rfind('/') + 1));
+  const auto now = std::chrono::steady_clock::now();
+  if (call.request.method == "DELETE") {
+    if (!responses_.erase(call.salt, id, now)) throw unknown_response(id);
+    return json_reply({{"id", id}, {"object", "response"}, {"deleted", true}});
+  }
+  if (call.request.target.find("stream=true", path.size()) != std::string::npos) {
+    wire::rejected("stream: a response that is kept is given whole", "stream");
+  }
+  auto response = responses_.find(call.salt, id, now);
+  if (!response) throw unknown_response(id);
+  HttpReply reply;
+  reply.body = std::move(*response);
+  return reply;
 }
 
 Service::Outcome Service::complete(Call& call) {
@@ -462,6 +518,8 @@ HttpReply Service::metrics_page() {
   HttpReply reply;
   reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
   Backend* backend = backend_.load();
+  metrics_.stored_responses.store(responses_.count());
+  metrics_.stored_response_bytes.store(responses_.bytes());
   reply.body = metrics_.write(backend == nullptr ? std::nullopt : std::optional(backend->statistics()));
   return reply;
 }

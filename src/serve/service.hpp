@@ -17,6 +17,7 @@
 #include "serve/message_memory.hpp"
 #include "serve/metrics.hpp"
 #include "serve/request_log.hpp"
+#include "serve/response_store.hpp"
 #include "serve/routes.hpp"
 #include "wire/read_request.hpp"
 
@@ -28,6 +29,7 @@ struct ServiceOptions {
   std::uint64_t max_waiting = 1024;                ///< requests waiting for the engine at most; more get 429
   std::size_t max_unread = std::size_t{4} << 20;   ///< bytes of an answer that may wait for a slow reader
   std::size_t remembered = std::size_t{64} << 20;  ///< bytes of generated messages kept for exact replay
+  ResponseLimits responses;                        ///< answers of Responses kept for later requests
   std::string cors_origin;                         ///< Access-Control-Allow-Origin; empty: none
   std::string version;
   std::string request_log;  ///< file that gets a JSON line a request; empty: none
@@ -74,6 +76,9 @@ class Service {
   Outcome answer(Call& call);
   Outcome generate(Call& call, wire::Api api);
   Outcome complete(Call& call);
+  wire::Request read_responses(const Call& call, const Json& body, ResponseStore::Turns& earlier);
+  ResponseSink keep_response(const std::string& owner, ResponseStore::Turns earlier, const Json& body);
+  HttpReply stored_response(const Call& call);
   HttpReply count_tokens(const Call& call);
   HttpReply models(const std::string& path) const;
   HttpReply ready() const;
@@ -91,6 +96,7 @@ class Service {
   Metrics metrics_;
   RequestLog log_;
   MessageMemory memory_;
+  ResponseStore responses_;
   std::atomic<Backend*> backend_{nullptr};
   std::atomic<bool> draining_{false};
   std::int64_t started_;

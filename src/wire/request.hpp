@@ -60,6 +60,7 @@ struct Request {
   bool stream = false;
   bool include_usage = false;                      ///< Chat Completions: `stream_options.include_usage`
   std::map<std::string, ToolOrigin> tool_origins;  ///< by name in the prompt (Responses)
+  std::optional<bool> store;                       ///< Responses: whether the answer is to be kept, if said
   /// Fields that were understood or not, but have no effect; list indices are left out ("messages[].name").
   std::vector<std::string> ignored_fields;
 };

@@ -14,15 +14,13 @@ namespace {
 using text::ResponseFormat;
 
 // What would change the answer if it were honoured is refused rather than ignored.
-void refuse_unsupported(Fields& body) {
+void refuse_unsupported(Fields& body, bool continues) {
   for (const auto* name : {"previous_response_id", "conversation", "prompt"}) {
-    if (body.get(name) != nullptr) rejected(fmt::format("{} is not supported", name), name);
+    const bool known = continues && std::string_view(name) == "previous_response_id";
+    if (body.get(name) != nullptr && !known) rejected(fmt::format("{} is not supported", name), name);
   }
   if (body.boolean("background").value_or(false)) rejected("background is not supported", "background");
-  for (const auto* name : {"store", "parallel_tool_calls"}) {
-    const bool usual = std::string_view(name) == "parallel_tool_calls";
-    if (body.boolean(name).value_or(usual) != usual) body.ignored().add(name);
-  }
+  if (!body.boolean("parallel_tool_calls").value_or(true)) body.ignored().add("parallel_tool_calls");
 }
 
 ThinkingWish read_thinking(Fields& body) {
@@ -92,26 +90,28 @@ WantedTools read_tool_choice(Fields& body) {
   return wanted;
 }
 
-void read_input(Fields& body, ResponsesTools& tools, std::vector<text::Message>& messages) {
+void read_input(Fields& body, const Json* earlier, ResponsesTools& tools,
+                std::vector<text::Message>& messages) {
   const std::string instructions = body.string("instructions").value_or("");
   if (!instructions.empty()) messages.push_back(text::SystemMessage{text::Content(instructions), {}});
   const Json* input = body.get("input");
-  if (input == nullptr && instructions.empty())
+  if (input == nullptr && earlier == nullptr && instructions.empty())
     rejected("Either input or instructions must be provided", "input");
-  if (input == nullptr) return;
   ResponsesItems items(body.ignored(), tools);
-  items.read(*input);
+  if (earlier != nullptr && !earlier->empty()) items.read(*earlier);
+  if (input != nullptr) items.read(*input);
   items.finish(messages);
 }
 
 }  // namespace
 
-Request read_responses(const Json& json, const Policy& policy) {
+Request read_responses(const Json& json, const Policy& policy, const Json* earlier) {
   IgnoredFields ignored;
   Fields body(json, "", ignored);
   Request request;
   request.model = read_model(body, policy);
-  refuse_unsupported(body);
+  refuse_unsupported(body, earlier != nullptr);
+  request.store = body.boolean("store");
   apply_thinking(read_thinking(body), policy, request.conversation);
   read_sampling(body, request);
   request.inference.max_tokens = read_max_tokens(body, "max_output_tokens", policy, false);
@@ -121,7 +121,7 @@ Request read_responses(const Json& json, const Policy& policy) {
 
   ResponsesTools tools(ignored);
   if (const Json* list = body.list("tools")) tools.read(*list, "tools");
-  read_input(body, tools, request.conversation.messages);
+  read_input(body, earlier, tools, request.conversation.messages);
   request.conversation.response_format = read_format(body);
   apply_tools(tools.list(), read_tool_choice(body), request.conversation);
   request.tool_origins = tools.take_origins();

@@ -20,7 +20,7 @@ class ResponsesItems {
  public:
   ResponsesItems(IgnoredFields& ignored, ResponsesTools& tools) : ignored_(ignored), tools_(tools) {}
 
-  /// `input`: one text of the user, or a list of items.
+  /// `input`: one text of the user, or a list of items. May be called again for what comes after.
   void read(const Json& input);
 
   /// Appends to `messages`. Throws RejectedRequest if a call has no output.

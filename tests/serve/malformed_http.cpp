@@ -133,10 +133,10 @@ TEST(MalformedHttp, UnsupportedFieldsAreRefusedByName) {
     ASSERT_EQ(reply.status, 400) << reply.body;
     EXPECT_EQ(reply.json()["error"]["param"], param) << reply.body;
   }
-  const ClientReply stored = client.post(
-      "/v1/responses", R"({"model": "deepseek-flash", "input": "q", "previous_response_id": "resp_1"})");
+  const ClientReply stored =
+      client.post("/v1/responses", R"({"model": "deepseek-flash", "input": "q", "conversation": "conv_1"})");
   EXPECT_EQ(stored.status, 400);
-  EXPECT_EQ(stored.json()["error"]["param"], "previous_response_id");
+  EXPECT_EQ(stored.json()["error"]["param"], "conversation");
 }
 
 }  // namespace

@@ -133,6 +133,31 @@ TEST(WithEngine, ClientsThatLeaveGiveEverythingBack) {
   EXPECT_EQ(statistics.admitted, statistics.finished + statistics.aborted);
 }
 
+TEST(WithEngine, AContinuedResponseFindsTheWholeConversationInTheCache) {
+  Served served;
+  HttpClient client(served.server.port());
+  Json previous;
+  std::int64_t before = 0;
+  for (int turn = 0; turn < 5; ++turn) {
+    Json body = {
+        {"model", "deepseek-flash"},
+        {"input", "Turn " + std::to_string(turn) + ": where does the river run, and who walks along it?"},
+        {"reasoning", {{"effort", "none"}}},
+        {"max_output_tokens", 200}};
+    if (turn > 0) body["previous_response_id"] = previous["id"];
+    const ClientReply reply = client.post("/v1/responses", to_text(body));
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    previous = reply.json();
+    ASSERT_EQ(previous["status"], "completed") << "a message the model ended itself is replayed as its ids";
+    const Json& usage = previous["usage"];
+    // The last token was sampled, not computed.
+    if (turn > 0)
+      EXPECT_GE(usage["input_tokens_details"]["cached_tokens"].get<std::int64_t>(), before) << turn;
+    EXPECT_GT(usage["input_tokens"].get<std::int64_t>(), before);
+    before = usage["input_tokens"].get<std::int64_t>() + usage["output_tokens"].get<std::int64_t>() - 1;
+  }
+}
+
 TEST(WithEngine, ContextIsNamedInTheRefusal) {
   Served served;
   const Json answer = served.chat(R"(, "max_tokens": 100000)");

@@ -1,4 +1,5 @@
 // What Responses requests may say beyond the golden cases.
+#include "wire/responses.hpp"
 #include "wire/support.hpp"
 
 namespace thalweg::testing {
@@ -89,11 +90,25 @@ TEST(Responses, DropsItemsAndToolsItCannotShowAndSaysSo) {
       "text": {"verbosity": "low"}, "reasoning": {"summary": "auto"}, "parallel_tool_calls": false)"));
   EXPECT_EQ(request.conversation.messages.size(), 1u);
   EXPECT_TRUE(request.conversation.tools.empty());
-  EXPECT_EQ(request.ignored_fields,
-            (Strings{"include", "input[].type=item_reference", "input[].type=web_search_call",
-                     "parallel_tool_calls", "reasoning.summary", "store", "text.verbosity",
-                     "tools[].type=image_generation", "tools[].type=tool_search", "tools[].type=web_search",
-                     "user"}));
+  EXPECT_EQ(
+      request.ignored_fields,
+      (Strings{"include", "input[].type=item_reference", "input[].type=web_search_call",
+               "parallel_tool_calls", "reasoning.summary", "text.verbosity", "tools[].type=image_generation",
+               "tools[].type=tool_search", "tools[].type=web_search", "user"}));
+  EXPECT_EQ(request.store, true);
+}
+
+TEST(Responses, ContinuesTheItemsOfAnEarlierResponse) {
+  const Json earlier = Json::parse(R"([{"role": "user", "content": "q1"},
+      {"type": "reasoning", "id": "rs_1", "content": [{"type": "reasoning_text", "text": "r"}], "summary": []},
+      {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [{"type": "output_text",
+       "text": "a1", "annotations": [], "logprobs": []}]}])");
+  const Json json =
+      Json::parse(body(R"("previous_response_id": "resp_1", "instructions": "I", "input": "q2")"));
+  const auto request = wire::read_responses(json, {}, &earlier);
+  ASSERT_EQ(request.conversation.messages.size(), 4u);
+  EXPECT_EQ(std::get<text::AssistantMessage>(request.conversation.messages[2]).reasoning, "r");
+  EXPECT_EQ(request.ignored_fields, Strings{});
 }
 
 TEST(Responses, SplitsTheNamesOfNamespaceToolsAgain) {
