@@ -107,7 +107,7 @@ Talk talk(Engine& engine, const Request& request) {
 }
 
 Talk plain(const Request& request) {
-  Engine engine(model_of("mini"), {});
+  Engine engine(model_of("mini"), testing::device_options());
   return talk(engine, request);
 }
 

@@ -85,7 +85,7 @@ TEST(ReportedCases, F3_StopTokensWithLogprobsGiveEqualLengths) {
 }
 
 TEST(ReportedCases, F5_LimitsAreRefusedWithTheirNamesAndTwoAnswersAreFine) {
-  Engine engine(model_of("mini"), {});
+  Engine engine(model_of("mini"), testing::device_options());
   const auto refusal = [&](auto&& change) -> std::string {
     Request request = greedy(story(), 4);
     change(request.sampling);
