@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -110,6 +111,38 @@ TEST(BlockFormats, RoundingInPlaceEqualsStoring) {
     for (int i = 0; i < 500; ++i) {
       const std::vector<float> row = random_row(random, 96);
       expect_same_bits(rounded(format, row), stored(format, row));
+    }
+  }
+}
+
+TEST(BlockFormats, EveryCodeUnpacksToItsValueTimesTheScale) {
+  std::vector<std::uint8_t> codes(256);
+  std::iota(codes.begin(), codes.end(), std::uint8_t{0});
+  for (const RowFormat format : kSmallFormats) {
+    const std::size_t per_byte = format == RowFormat::fp8_32 ? 1 : 2;
+    const std::vector<std::uint8_t> scales(256 * per_byte / group_size(format), 0x41);
+    const float scale = format == RowFormat::nvfp4_16 ? from_e4m3(0x41) : from_e8m0(0x41);
+    std::vector<float> row(256 * per_byte);
+    unpack_row(format, codes.data(), scales.data(), row);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::uint8_t code = codes[i / per_byte];
+      if (per_byte == 1 && (code & 0x7fU) == 0x7f) continue;  // NaN: refused when a checkpoint is read
+      const float value = per_byte == 1 ? from_e4m3(code) : from_e2m1(i % 2 == 0 ? code & 15U : code >> 4);
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(row[i]), std::bit_cast<std::uint32_t>(value * scale)) << i;
+    }
+  }
+}
+
+TEST(BlockFormats, AShortLastGroupIsRoundedAsIfZerosFollowed) {
+  std::mt19937 random(4);
+  for (const RowFormat format : kSmallFormats) {
+    for (std::size_t size = 1; size < 96; ++size) {
+      std::vector<float> row = random_row(random, size);
+      std::vector<float> padded = row;
+      padded.resize(96, 0.0F);
+      padded = rounded(format, padded);
+      padded.resize(size);
+      expect_same_bits(rounded(format, row), padded);
     }
   }
 }

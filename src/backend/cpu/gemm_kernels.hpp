@@ -1,6 +1,6 @@
 // The inner loops of the CPU backend, compiled for several instruction sets and chosen at run time.
 //
-// Order of summation: a product over k keeps 32 running sums (k mod 32), added up at the end in a fixed
+// Order of summation: a product over k keeps 16 running sums (k mod 16), added up at the end in a fixed
 // order. It depends on nothing else: not on the number of rows in the call, their neighbours, tiling or
 // threads. That is what makes a result independent of batch and chunking.
 #pragma once
