@@ -86,7 +86,7 @@ TEST_P(GoldenCacheTrace, EachLayerFedItsGoldenInputEqualsTheReferenceWithRounded
   }
   backend->observe(&recorder);
   advance(*backend, sequence);
-  testing::expect_tensors(file, recorder, sequence.tokens.size(), 3e-4, is_layer);
+  testing::expect_tensors(file, recorder, sequence.tokens.size(), 3e-4, is_layer, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Data, GoldenCacheTrace, ::testing::Values("tiny", "tiny_whole", "wide"),
