@@ -9,7 +9,7 @@ set -euo pipefail
 
 declare -A groups=(
   [build]="g++ cmake ninja-build ccache mold libfmt-dev nlohmann-json3-dev libcli11-dev libhwy-dev libutf8proc-dev
-           libxxhash-dev %boost%"
+           libxxhash-dev python3-pip %boost%"
   [test]="libgtest-dev libgmock-dev librapidcheck-dev libzstd-dev"
   # Layout must not change with the distribution, so formatter and analyser are asked for by version.
   [check]="clang clang-format-14 clang-tidy-14 %clang_runtime%"
@@ -61,7 +61,11 @@ missing=()
 for package in "${wanted[@]}"; do
   grep -qxF -- "$package" <<< "$installed" || missing+=("$package")
 done
-[ ${#missing[@]} -eq 0 ] && exit 0
+fetch_sources() { "$(dirname "$0")/fetch_sources.sh" || fail "source packages could not be downloaded from PyPI"; }
+if [ ${#missing[@]} -eq 0 ]; then
+  fetch_sources
+  exit 0
+fi
 
 as_root=(env)
 if [ "$(id -u)" -ne 0 ]; then
@@ -98,4 +102,5 @@ if ! apt_get install -y --no-install-recommends "${missing[@]}" > "$log" 2>&1; t
   apt_messages || tail -n 20 "$log" >&2
   fail "apt could not install the packages. Is there a network, and do the package sources reach it? (The messages of apt stand above.)"
 fi
+fetch_sources
 say "done"

@@ -1,0 +1,54 @@
+// What is put into every source of xgrammar: a time bound for compilations, and its log. Included by the
+// compiler's command line (cmake/xgrammar.cmake), so that the library never sees ours and needs no linking
+// back.
+#pragma once
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+
+namespace thalweg::grammar {
+
+/// The compilation running on this thread.
+struct CompileWatch {
+  std::chrono::steady_clock::time_point deadline;
+  unsigned calls = 0;
+  std::string warning;  ///< the first thing that xgrammar would have ignored
+};
+inline thread_local CompileWatch* compile_watch = nullptr;
+
+/// A compilation took longer than its deadline.
+class CompileTimeout : public std::runtime_error {
+ public:
+  CompileTimeout() : std::runtime_error("the time bound is over") {}
+};
+
+/// xgrammar refuses something; the text is its own, without the place in its sources.
+class GrammarRefused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Called from the loops of a compilation. Throws CompileTimeout.
+inline void check_compile_deadline() {
+  CompileWatch* watch = compile_watch;
+  if (watch == nullptr || ++watch->calls % 64 != 0) return;
+  if (std::chrono::steady_clock::now() > watch->deadline) throw CompileTimeout();
+}
+
+}  // namespace thalweg::grammar
+
+// The names under which xgrammar looks for a log of its user's.
+namespace xgrammar {
+
+[[noreturn]] inline void LogFatalImpl(const std::string& /*file*/, int /*line*/, const std::string& message) {
+  throw thalweg::grammar::GrammarRefused(message);
+}
+
+inline void LogMessageImpl(const std::string& /*file*/, int /*line*/, int level, const std::string& message) {
+  thalweg::grammar::CompileWatch* watch = thalweg::grammar::compile_watch;
+  constexpr int kWarning = 2;
+  if (watch != nullptr && level >= kWarning && watch->warning.empty()) watch->warning = message;
+}
+
+}  // namespace xgrammar
