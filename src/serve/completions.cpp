@@ -122,13 +122,14 @@ std::vector<text::TokenId> read_ids(const Json& list, const std::string& path,
   ids.reserve(list.size());
   for (const Json& id : list) {
     const std::string at = wire::element_path(path, ids.size());
-    if (!id.is_number_integer()) malformed(at, "a token id", id);
-    if (id < 0 || id >= tokenizer.vocab_size()) {
+    const auto number = wire::whole_number(id);
+    if (!number && !id.is_number_integer()) malformed(at, "a token id", id);
+    if (!number || *number < 0 || *number >= tokenizer.vocab_size()) {
       rejected(
           fmt::format("{}: expected a token id below {}, found {}", at, tokenizer.vocab_size(), to_text(id)),
           at);
     }
-    ids.push_back(id.get<text::TokenId>());
+    ids.push_back(static_cast<text::TokenId>(*number));
   }
   return ids;
 }

@@ -5,11 +5,6 @@
 namespace thalweg::serve {
 namespace {
 
-struct Entry {
-  std::string_view path;
-  Route route;
-};
-
 constexpr Route kChat{Endpoint::chat, "chat_completions", "POST"};
 constexpr Route kResponses{Endpoint::responses, "responses", "POST"};
 constexpr Route kStored{Endpoint::stored_response, "stored_response", "GET", ErrorShape::openai, false, true};
@@ -19,36 +14,33 @@ constexpr Route kCompletions{Endpoint::completions, "completions", "POST"};
 constexpr Route kModels{Endpoint::models, "models", "GET"};
 
 constexpr std::array kRoutes = {
-    Entry{"/v1/chat/completions", kChat},
-    Entry{"/chat/completions", kChat},
-    Entry{"/v1/responses", kResponses},
-    Entry{"/responses", kResponses},
-    Entry{"/v1/messages", kMessages},
-    Entry{"/anthropic/v1/messages", kMessages},
-    Entry{"/anthropic/messages", kMessages},
-    Entry{"/v1/messages/count_tokens", kCount},
-    Entry{"/anthropic/v1/messages/count_tokens", kCount},
-    Entry{"/anthropic/messages/count_tokens", kCount},
-    Entry{"/v1/completions", kCompletions},
-    Entry{"/beta/completions", kCompletions},
-    Entry{"/v1/models", kModels},
-    Entry{"/models", kModels},
-    Entry{"/tokenize", {Endpoint::tokenize, "tokenize", "POST"}},
-    Entry{"/detokenize", {Endpoint::detokenize, "detokenize", "POST"}},
-    Entry{"/health", {Endpoint::health, "health", "GET", ErrorShape::openai, true}},
-    Entry{"/ready", {Endpoint::ready, "ready", "GET", ErrorShape::openai, true}},
-    Entry{"/metrics", {Endpoint::metrics, "metrics", "GET"}},
-    Entry{"/version", {Endpoint::version, "version", "GET"}},
-    Entry{"/user/balance", {Endpoint::balance, "balance", "GET"}},
-    Entry{"/", {Endpoint::page, "page", "GET", ErrorShape::openai, true}},
-};
-
-// Paths that end in a name.
-constexpr std::array kFolders = {
-    Entry{"/v1/models/", kModels},
-    Entry{"/models/", kModels},
-    Entry{"/v1/responses/", kStored},
-    Entry{"/responses/", kStored},
+    PathRoute{"/v1/chat/completions", kChat},
+    PathRoute{"/chat/completions", kChat},
+    PathRoute{"/v1/responses", kResponses},
+    PathRoute{"/responses", kResponses},
+    PathRoute{"/v1/messages", kMessages},
+    PathRoute{"/anthropic/v1/messages", kMessages},
+    PathRoute{"/anthropic/messages", kMessages},
+    PathRoute{"/v1/messages/count_tokens", kCount},
+    PathRoute{"/anthropic/v1/messages/count_tokens", kCount},
+    PathRoute{"/anthropic/messages/count_tokens", kCount},
+    PathRoute{"/v1/completions", kCompletions},
+    PathRoute{"/beta/completions", kCompletions},
+    PathRoute{"/v1/models", kModels},
+    PathRoute{"/models", kModels},
+    PathRoute{"/tokenize", {Endpoint::tokenize, "tokenize", "POST"}},
+    PathRoute{"/detokenize", {Endpoint::detokenize, "detokenize", "POST"}},
+    PathRoute{"/health", {Endpoint::health, "health", "GET", ErrorShape::openai, true}},
+    PathRoute{"/ready", {Endpoint::ready, "ready", "GET", ErrorShape::openai, true}},
+    PathRoute{"/metrics", {Endpoint::metrics, "metrics", "GET"}},
+    PathRoute{"/version", {Endpoint::version, "version", "GET"}},
+    PathRoute{"/user/balance", {Endpoint::balance, "balance", "GET"}},
+    PathRoute{"/openapi.json", {Endpoint::openapi, "openapi", "GET", ErrorShape::openai, true}},
+    PathRoute{"/", {Endpoint::page, "page", "GET", ErrorShape::openai, true}},
+    PathRoute{"/v1/models/", kModels, true},
+    PathRoute{"/models/", kModels, true},
+    PathRoute{"/v1/responses/", kStored, true},
+    PathRoute{"/responses/", kStored, true},
 };
 
 }  // namespace
@@ -67,12 +59,16 @@ std::string_view path_of(std::string_view target) {
   return target.substr(0, target.find('?'));
 }
 
+std::span<const PathRoute> all_routes() {
+  return kRoutes;
+}
+
 std::optional<Route> find_route(std::string_view path) {
-  for (const Entry& entry : kRoutes) {
-    if (entry.path == path) return entry.route;
-  }
-  for (const Entry& entry : kFolders) {
-    if (path.size() > entry.path.size() && path.starts_with(entry.path)) return entry.route;
+  for (const PathRoute& entry : kRoutes) {
+    if (entry.is_folder ? path.size() > entry.path.size() && path.starts_with(entry.path)
+                        : path == entry.path) {
+      return entry.route;
+    }
   }
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,7 @@ enum class Endpoint {
   metrics,
   version,
   balance,
+  openapi,
   page,
 };
 
@@ -39,6 +41,15 @@ struct Route {
   /// As the header field Allow has it.
   std::string methods() const;
 };
+
+struct PathRoute {
+  std::string_view path;
+  Route route;
+  bool is_folder = false;  ///< the path goes on with a name
+};
+
+/// Every path there is.
+std::span<const PathRoute> all_routes();
 
 /// The route of a path without its query; none if there is no such path.
 std::optional<Route> find_route(std::string_view path);

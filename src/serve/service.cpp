@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "serve/completions.hpp"
+#include "serve/openapi.hpp"
 #include "serve/page.hpp"
 #include "serve/text_endpoints.hpp"
 #include "wire/fields.hpp"
@@ -318,6 +319,8 @@ Service::Outcome Service::answer(Call& call) {
       return metrics_page();
     case Endpoint::version:
       return version();
+    case Endpoint::openapi:
+      return json_reply(openapi(options_.version, options_.policy, options_.keys.required()));
     case Endpoint::health:
       return json_reply({{"status", "ok"}});
     case Endpoint::balance:
@@ -393,8 +396,9 @@ ResponseSink Service::keep_response(const std::string& owner, ResponseStore::Tur
 }
 
 HttpReply Service::stored_response(const Call& call) {
+  constexpr std::string_view kFolder = "responses/";
   const std::string_view path = path_of(call.request.target);
-  const std::string id(path.substr(path.rfind('/') + 1));
+  const std::string id(path.substr(path.find(kFolder) + kFolder.size()));
   const auto now = std::chrono::steady_clock::now();
   if (call.request.method == "DELETE") {
     if (!responses_.erase(call.salt, id, now)) throw unknown_response(id);

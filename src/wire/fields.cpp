@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace thalweg::wire {
 namespace {
@@ -132,6 +133,19 @@ void Fields::finish() {
 
 std::string element_path(const std::string& path, std::size_t index) {
   return fmt::format("{}[{}]", path, index);
+}
+
+std::optional<std::int64_t> whole_number(const Json& value) {
+  constexpr double kLimit = 9007199254740992;  // 2^53: beyond, a double stands for more than one number
+  if (value.is_number_float()) {
+    const auto number = value.get<double>();
+    if (std::abs(number) > kLimit || number != std::trunc(number)) return std::nullopt;
+    return static_cast<std::int64_t>(number);
+  }
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t(INT64_MAX))
+    return std::nullopt;
+  return value.get<std::int64_t>();
 }
 
 const std::string& as_string(const Json& value, const std::string& path) {

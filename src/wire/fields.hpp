@@ -69,6 +69,10 @@ class Fields {
 /// `path[index]`.
 std::string element_path(const std::string& path, std::size_t index);
 
+/// A whole number, also one that is written as 3.0 or 3e2; none for any other value and for what no int64
+/// holds.
+std::optional<std::int64_t> whole_number(const Json& value);
+
 /// The strings of a list. Throws MalformedRequest.
 const std::string& as_string(const Json& value, const std::string& path);
 

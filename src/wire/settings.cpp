@@ -40,7 +40,9 @@ bool is_digits(const std::string& text) {
 }
 
 int numeric_effort(const Json& value, const std::string& path) {
-  if (value.is_number_integer() && value >= 1 && value <= kHighestEffort) return value.get<int>();
+  if (const auto number = whole_number(value); number && *number >= 1 && *number <= kHighestEffort) {
+    return static_cast<int>(*number);
+  }
   if (value.is_string()) {
     const auto& digits = value.get_ref<const std::string&>();
     int effort = 0;
@@ -65,7 +67,7 @@ std::optional<bool> read_thinking_type(Fields& body) {
 }
 
 int read_effort(const Json& value, const std::string& path) {
-  if (value.is_number_integer()) return numeric_effort(value, path);
+  if (value.is_number_integer() || whole_number(value)) return numeric_effort(value, path);
   if (value.is_string()) {
     const auto& name = value.get_ref<const std::string&>();
     if (is_digits(name)) return numeric_effort(value, path);
@@ -108,10 +110,10 @@ std::optional<std::int64_t> read_integer(Fields& fields, std::string_view name, 
                                          std::int64_t highest, const std::string& range_message) {
   const Json* value = fields.get(name);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_number_integer()) malformed(fields.path(name), "a whole number", *value);
-  const bool fits = !value->is_number_unsigned() || value->get<std::uint64_t>() <= std::uint64_t(INT64_MAX);
-  if (!fits || *value < lowest || *value > highest) rejected(range_message, fields.path(name));
-  return value->get<std::int64_t>();
+  const auto number = whole_number(*value);
+  if (!number && !value->is_number_integer()) malformed(fields.path(name), "a whole number", *value);
+  if (!number || *number < lowest || *number > highest) rejected(range_message, fields.path(name));
+  return number;
 }
 
 std::optional<std::uint32_t> read_max_tokens(Fields& body, std::string_view name, const Policy& policy,

@@ -50,7 +50,7 @@ TEST(Malformed, NamesTheField) {
       {"chat", R"("messages": [], "max_tokens": 1.5)", "max_tokens"},
       {"chat", R"("messages": [], "seed": "1")", "seed"},
       {"chat", R"("messages": [], "seed": 1e30)", "seed"},
-      {"chat", R"("messages": [], "n": 1.0)", "n"},
+      {"chat", R"("messages": [], "n": 1.5)", "n"},
       {"chat", R"("messages": [], "stop": 5)", "stop"},
       {"chat", R"("messages": [], "stop": ["a", 5])", "stop[1]"},
       {"chat", R"("messages": [], "stream": "yes")", "stream"},
