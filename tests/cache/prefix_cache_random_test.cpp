@@ -327,7 +327,7 @@ class Simulation {
 
   void damage(const std::filesystem::path& file) {
     const std::uint64_t size = std::filesystem::file_size(file);
-    switch (below(3)) {
+    switch (size == 0 ? 1 : below(3)) {  // of a file that was cut to nothing no byte can be changed
       case 0:
         std::filesystem::resize_file(file, below(size + 1));
         break;

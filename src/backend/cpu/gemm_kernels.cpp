@@ -231,7 +231,15 @@ HWY_INLINE void all_inputs(const Row* rows, std::size_t count, std::size_t cols,
   for (; i + kBlockM <= m; i += kBlockM) {
     outputs<kBlockM>(rows, count, cols, x + i * x_stride, x_stride, y + i * y_stride, y_stride);
   }
-  for (; i < m; ++i) outputs<1>(rows, count, cols, x + i * x_stride, x_stride, y + i * y_stride, y_stride);
+  const float* rest = x + i * x_stride;
+  float* to = y + i * y_stride;
+  if (kBlockM > 2 && m - i == 3) {
+    outputs<3>(rows, count, cols, rest, x_stride, to, y_stride);
+  } else if (kBlockM > 2 && m - i == 2) {
+    outputs<2>(rows, count, cols, rest, x_stride, to, y_stride);
+  } else if (m - i == 1) {
+    outputs<1>(rows, count, cols, rest, x_stride, to, y_stride);
+  }
 }
 
 template <class Row>
