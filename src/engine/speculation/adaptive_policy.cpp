@@ -20,41 +20,54 @@ std::size_t ConfidenceCalibration::bin_of(float confidence) {
   return std::min(kBins - 1, static_cast<std::size_t>(std::clamp(confidence, 0.0F, 1.0F) * kBins));
 }
 
+// Between the middles of the bins the error is interpolated: rates must order drafts as finely as confidences
+// do.
 float ConfidenceCalibration::rate(float confidence) const {
-  const std::size_t bin = bin_of(confidence);
-  return static_cast<float>((accepted_[bin] + kPrior * confidence) / (seen_[bin] + kPrior));
+  const float place = std::clamp(confidence * kBins - 0.5F, 0.0F, kBins - 1.0F);
+  const auto low = static_cast<std::size_t>(place);
+  const std::size_t high = std::min(low + 1, kBins - 1);
+  const auto error = [&](std::size_t bin) { return excess_[bin] / (seen_[bin] + kPrior); };
+  const double share = place - static_cast<float>(low);
+  const double corrected = confidence + (1 - share) * error(low) + share * error(high);
+  return static_cast<float>(std::clamp(corrected, 0.0, 1.0));
 }
 
 void ConfidenceCalibration::observe(float confidence, bool accepted) {
   const std::size_t bin = bin_of(confidence);
   const double keep = 1 - 1 / kMemory;
   seen_[bin] = seen_[bin] * keep + 1;
-  accepted_[bin] = accepted_[bin] * keep + (accepted ? 1 : 0);
+  excess_[bin] = excess_[bin] * keep + (accepted ? 1 : 0) - confidence;
 }
 
 AdaptivePolicy::AdaptivePolicy(std::vector<StepCostPoint> curve, int block)
     : curve_(std::move(curve)), block_(block), block_gain_(block / 2.0), block_rows_(block / 2.0) {}
 
 // Between the measured sizes the time is interpolated; beyond them it grows as at the end.
-double AdaptivePolicy::forward_seconds(int rows) const {
-  if (curve_.empty()) return correction_ * rows;
+double AdaptivePolicy::forward_seconds(int rows, Lengths lengths) const {
+  const double correction = correction_[static_cast<std::size_t>(lengths)];
+  if (curve_.empty()) return correction * rows;
   const auto above =
       std::find_if(curve_.begin(), curve_.end(), [&](const StepCostPoint& p) { return p.rows >= rows; });
   const auto high = above == curve_.end() ? curve_.end() - 1 : above;
   if (high == curve_.begin() || (above != curve_.end() && above->rows == rows))
-    return correction_ * high->ms / 1000;
+    return correction * high->ms / 1000;
   const auto low = high - 1;
   const double slope = (high->ms - low->ms) / (high->rows - low->rows);
-  return correction_ * (low->ms + slope * (rows - low->rows)) / 1000;
+  return correction * (low->ms + slope * (rows - low->rows)) / 1000;
 }
 
 // The number of verified rows with the most expected tokens per second; returns it after marking `verify`.
 int AdaptivePolicy::choose_rows(std::span<DraftView> sequences, int other_rows) {
   candidates_.clear();
+  const auto drafts_of = [](const DraftView& view) {
+    return std::min(view.limit, static_cast<int>(view.confidences.size()));
+  };
+  bool even_limits = true;
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     const DraftView& view = sequences[i];
+    even_limits = even_limits && drafts_of(view) == drafts_of(sequences[0]);
     double product = 1;
-    for (int j = 0; j < std::min(view.limit, static_cast<int>(view.confidences.size())); ++j) {
+    for (int j = 0; j < drafts_of(view); ++j) {
       product *= calibration_.rate(view.confidences[j]);
       candidates_.push_back({product, static_cast<std::uint32_t>(i)});
     }
@@ -65,14 +78,17 @@ int AdaptivePolicy::choose_rows(std::span<DraftView> sequences, int other_rows) 
   const int base = static_cast<int>(sequences.size()) + other_rows;
   const double drafting = draft_seconds(static_cast<int>(sequences.size()));
   double expected = static_cast<double>(sequences.size());
-  double best = expected / (forward_seconds(base) + drafting);
+  double best = expected / (forward_seconds(base, Lengths::even) + drafting);
   std::size_t chosen = 0;
+  lengths_ = Lengths::even;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     expected += candidates_[i].rate;
-    const double value = expected / (forward_seconds(base + static_cast<int>(i) + 1) + drafting);
+    const Lengths lengths = i + 1 == candidates_.size() && even_limits ? Lengths::even : Lengths::uneven;
+    const double value = expected / (forward_seconds(base + static_cast<int>(i) + 1, lengths) + drafting);
     if (value > best) {
       best = value;
       chosen = i + 1;
+      lengths_ = lengths;
     }
   }
   for (std::size_t i = 0; i < chosen; ++i) ++sequences[candidates_[i].sequence].verify;
@@ -82,9 +98,9 @@ int AdaptivePolicy::choose_rows(std::span<DraftView> sequences, int other_rows) 
 // Whether a block for each of so many sequences brings more tokens per second than none.
 bool AdaptivePolicy::drafting_pays(int sequences, int other_rows) const {
   const double n = sequences;
-  const double without = n / forward_seconds(sequences + other_rows);
+  const double without = n / forward_seconds(sequences + other_rows, Lengths::even);
   const int rows = sequences + other_rows + static_cast<int>(std::lround(n * block_rows_));
-  const double with = n * (1 + block_gain_) / (forward_seconds(rows) + draft_seconds(sequences));
+  const double with = n * (1 + block_gain_) / (forward_seconds(rows, lengths_) + draft_seconds(sequences));
   return with > without;
 }
 
@@ -104,8 +120,9 @@ void AdaptivePolicy::choose(std::span<DraftView> sequences, int other_rows) {
 }
 
 void AdaptivePolicy::observe_step(int rows, int drafted, double forward, double drafting) {
-  const double predicted = forward_seconds(rows) / correction_;
-  if (predicted > 0) blend(correction_, std::clamp(forward / predicted, 0.1, 10.0));
+  double& correction = correction_[static_cast<std::size_t>(lengths_)];
+  const double predicted = forward_seconds(rows, lengths_) / correction;
+  if (predicted > 0) blend(correction, std::clamp(forward / predicted, 0.1, 10.0));
   if (drafted == 0) return;
   // A pass costs about the same for one sequence or several; what it adds for each shows as they vary.
   if (!learned_draft_) {

@@ -11,8 +11,8 @@
 
 namespace thalweg::engine {
 
-/// Observed acceptance of drafts by their confidence: in every bin a running share, starting from the
-/// confidence itself.
+/// Acceptance of drafts by their confidence: in every bin a running mean of how far acceptance lies above the
+/// confidence, starting from nothing.
 class ConfidenceCalibration {
  public:
   float rate(float confidence) const;
@@ -20,11 +20,11 @@ class ConfidenceCalibration {
 
  private:
   static constexpr std::size_t kBins = 16;
-  static constexpr double kPrior = 4;     // observations that the confidence itself counts for
+  static constexpr double kPrior = 16;    // observations that the confidence itself counts for
   static constexpr double kMemory = 500;  // observations after which old ones have faded
   static std::size_t bin_of(float confidence);
   std::array<double, kBins> seen_{};
-  std::array<double, kBins> accepted_{};
+  std::array<double, kBins> excess_{};
 };
 
 class AdaptivePolicy final : public SpeculationPolicy {
@@ -34,8 +34,12 @@ class AdaptivePolicy final : public SpeculationPolicy {
   void observe_step(int rows, int drafted, double forward_seconds, double draft_seconds) override;
   void observe_drafts(const DraftOutcome& outcome) override;
 
+  /// Whether all sequences of a step have the same number of drafts. What lengths of their own cost a device
+  /// is not in the curve and shows in the steps alone, so each kind has its correction.
+  enum class Lengths { even, uneven };
+
   /// Seconds of a step of so many rows, as measured at start and corrected since.
-  double forward_seconds(int rows) const;
+  double forward_seconds(int rows, Lengths lengths) const;
   /// Seconds of drafting for so many sequences.
   double draft_seconds(int sequences) const { return draft_base_ + draft_each_ * sequences; }
 
@@ -49,7 +53,8 @@ class AdaptivePolicy final : public SpeculationPolicy {
 
   std::vector<StepCostPoint> curve_;
   int block_;
-  double correction_ = 1;  // measured over predicted time, a running mean
+  std::array<double, 2> correction_{1, 1};  // measured over predicted time by Lengths, running means
+  Lengths lengths_ = Lengths::even;         // of the newest step
   double draft_base_ = 0;
   double draft_each_ = 0;
   double block_gain_;  // accepted tokens of a drafted block, a running mean
