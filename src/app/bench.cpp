@@ -39,6 +39,7 @@ void add_bench(CLI::App& app) {
   kernels->callback([options] { run_kernels(*options); });
   add_bench_decode(*bench);
   add_bench_prefix(*bench);
+  add_bench_acceptance(*bench);
 }
 
 }  // namespace thalweg::app

@@ -1,10 +1,11 @@
-// `thalweg bench decode` and `thalweg bench prefix`: the engine measured.
+// `thalweg bench decode`, `bench prefix` and `bench acceptance`: the engine and its speculation measured.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <sstream>
 
@@ -16,6 +17,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/mapped_file.hpp"
+#include "bench/acceptance.hpp"
 #include "bench/engine_bench.hpp"
 
 namespace thalweg::app {
@@ -253,6 +255,65 @@ void run_prefix(const PrefixOptions& options) {
       1e3 * bench::median(resumed), 1 / ratio);
 }
 
+struct AcceptanceOptions {
+  EngineOptions engine;
+  std::string prompts;
+  std::vector<double> temperatures = {0, 0.6, 1};
+  std::int64_t tokens = 48;
+  std::size_t texts = 24;
+  bool json = false;
+};
+
+double tokens_a_step(const std::vector<double>& accepted) {
+  return std::accumulate(accepted.begin(), accepted.end(), 1.0);
+}
+
+void run_acceptance(const AcceptanceOptions& options) {
+  const auto model = load(options.engine);
+  const checkpoint::ModelConfig& config = model->model.config();
+  if (config.draft.layers == 0) {
+    throw InputError((model->directory / "config.json").string() + ": text_config.num_nextn_predict_layers",
+                     "a draft model", "0");
+  }
+  std::vector<std::vector<std::int32_t>> prompts;
+  std::int64_t longest = 0;
+  for (const bench::BenchPrompt& prompt : read_bench_prompts(options.prompts, *model)) {
+    if (prompts.size() == options.texts) break;
+    longest = std::max(longest, static_cast<std::int64_t>(prompt.tokens.size()));
+    prompts.push_back(prompt.tokens);
+  }
+  const auto backend =
+      make_single_backend(options.engine, *model, longest + options.tokens + 2 * config.draft.block_size);
+  Json result = {{"bench", "acceptance"}, {"backend", backend->describe()}, {"temperatures", Json::array()}};
+  Progress progress("drafting", "temperatures", options.temperatures.size());
+  for (const double temperature : options.temperatures) {
+    const bench::AcceptanceFigures f =
+        bench::measure_acceptance(*backend, prompts, options.tokens, temperature);
+    result["temperatures"].push_back({{"temperature", temperature},
+                                      {"blocks", f.blocks},
+                                      {"shared_noise", f.coupled},
+                                      {"rejection", f.rejection},
+                                      {"shared_noise_tokens_per_step", tokens_a_step(f.coupled)},
+                                      {"rejection_tokens_per_step", tokens_a_step(f.rejection)}});
+    progress.advance();
+  }
+  progress.finish();
+  if (options.json) {
+    std::printf("%s\n", to_text(result).c_str());
+    return;
+  }
+  fmt::print("{}\n{:>11} {:<13} {:>11}  blocks accepted up to each position\n",
+             result["backend"].get<std::string>(), "temperature", "verified by", "tokens/step");
+  for (const Json& line : result["temperatures"]) {
+    for (const char* way : {"shared_noise", "rejection"}) {
+      fmt::print("{:>11} {:<13} {:>11.3f} ", line["temperature"].get<double>(), way,
+                 line[std::string(way) + "_tokens_per_step"].get<double>());
+      for (const Json& share : line[way]) fmt::print(" {:.3f}", share.get<double>());
+      fmt::print("\n");
+    }
+  }
+}
+
 }  // namespace
 
 void add_bench_decode(CLI::App& bench) {
@@ -305,6 +366,29 @@ void add_bench_prefix(CLI::App& bench) {
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options] { run_prefix(*options); });
+}
+
+void add_bench_acceptance(CLI::App& bench) {
+  const auto options = std::make_shared<AcceptanceOptions>();
+  CLI::App* command = bench.add_subcommand(
+      "acceptance", "Drafts accepted by shared noise (what the engine does) and by rejection sampling");
+  add_engine_options(*command, options->engine);
+  command
+      ->add_option("--prompts", options->prompts,
+                   "JSON lines {\"kind\", \"prompt\"} (default: the tasks that come with the model)")
+      ->type_name("FILE");
+  command->add_option("--temperatures", options->temperatures, "Temperatures, a list")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, 2.0))
+      ->capture_default_str();
+  command->add_option("--tokens", options->tokens, "Tokens drawn behind each prompt, a block drafted at each")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->capture_default_str();
+  command->add_option("--texts", options->texts, "Prompts used at most")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options] { run_acceptance(*options); });
 }
 
 }  // namespace thalweg::app
