@@ -1,4 +1,7 @@
 // The service on the real engine with the bundled model.
+#include <fstream>
+#include <iterator>
+#include <regex>
 #include <thread>
 
 #include "serve/event_stream.hpp"
@@ -109,6 +112,28 @@ TEST(WithEngine, CountersAgreeWithTheEngine) {
   EXPECT_EQ(value("step_rows_count"), static_cast<double>(statistics.steps));
   EXPECT_EQ(value("step_rows_sum"), static_cast<double>(statistics.rows));
   EXPECT_EQ(value("queue_seconds_count"), static_cast<double>(statistics.finished + statistics.aborted));
+}
+
+TEST(WithEngine, TheDashboardAsksForCountersThatExist) {
+  Served served;
+  served.chat(R"(, "max_tokens": 3)");
+  const std::string page = HttpClient(served.server.port()).get("/metrics").body;
+  std::ifstream file(std::string(THALWEG_SOURCE_DIR) + "/deploy/grafana.json");
+  const std::string dashboard(std::istreambuf_iterator<char>(file), {});
+  EXPECT_EQ(parse_json(dashboard, "grafana.json")["title"], "Thalweg");
+  const std::regex names("thalweg_([a-z_]+)");
+  int asked = 0;
+  for (std::sregex_iterator it(dashboard.begin(), dashboard.end(), names); it != std::sregex_iterator();
+       ++it) {
+    // A counter by position has no lines before the first draft, but always says what it is.
+    std::string name = (*it)[0];
+    for (const std::string part : {"_bucket", "_sum", "_count"}) {
+      if (name.ends_with(part)) name.resize(name.size() - part.size());
+    }
+    EXPECT_NE(page.find("# TYPE " + name + " "), std::string::npos) << name;
+    ++asked;
+  }
+  EXPECT_GT(asked, 20);
 }
 
 TEST(WithEngine, ClientsThatLeaveGiveEverythingBack) {
