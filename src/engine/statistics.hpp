@@ -35,8 +35,9 @@ struct EngineStatistics {
   double device_seconds = 0;  ///< steps on the device
   double draft_seconds = 0;   ///< of which drafting
   double gap_seconds = 0;     ///< the device waited between steps while there was work
-  double host_seconds = 0;    ///< the host planned steps and handled results (stop rules, text, sinks)
-  double plan_seconds = 0;    ///< of which planning and launching
+  double host_seconds =
+      0;  ///< processor time of planning steps and handling results (stop rules, text, sinks)
+  double plan_seconds = 0;              ///< of which planning and launching
   Buckets<kSecondBounds> step_seconds;  ///< of every step, on the device
   Buckets<kRowBounds> step_rows;        ///< of every step
   Buckets<kSecondBounds>

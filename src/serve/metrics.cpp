@@ -86,7 +86,7 @@ void write_engine(const engine::EngineStatistics& s, Page& page) {
   page.histogram("step_rows", "Rows of a step", s.step_rows);
   page.counter("device_seconds_total", "Time of steps on the device", s.device_seconds);
   page.counter("device_gap_seconds_total", "Time between steps while there was work", s.gap_seconds);
-  page.counter("host_seconds_total", "Time of planning and handling results", s.host_seconds);
+  page.counter("host_seconds_total", "Processor time of planning and handling results", s.host_seconds);
   page.gauge("cache_free_blocks", "Cache blocks that a new sequence could have", s.free_blocks);
   page.gauge("running_sequences", "Sequences on the device", s.running_sequences);
   page.counter("cache_evicted_blocks_total", "Cached blocks given up on the device", s.cache.evicted_blocks);
