@@ -28,6 +28,7 @@ void add_commands(CLI::App& app) {
   add_inspect_draft(*inspect);
   add_inspect_tokens(*inspect);
   add_inspect_render(*inspect);
+  add_inspect_schema(*inspect);
   add_inspect_flops(*inspect);
   add_inspect_verify_plan(*inspect);
   add_configuration(app);  // last: it gives every command above its --config

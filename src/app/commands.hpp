@@ -48,6 +48,9 @@ void add_inspect_tokens(CLI::App& inspect);
 /// `inspect render`: what a request becomes before the engine sees it (docs/chat_encoding.md).
 void add_inspect_render(CLI::App& inspect);
 
+/// `inspect schema`: JSON texts against a JSON Schema (docs/structured_outputs.md).
+void add_inspect_schema(CLI::App& inspect);
+
 /// `inspect flops`: arithmetic of steps. `inspect verify-plan`: the confidence schedule.
 void add_inspect_flops(CLI::App& inspect);
 void add_inspect_verify_plan(CLI::App& inspect);

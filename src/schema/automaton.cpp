@@ -80,7 +80,8 @@ Language constant(bool accepts) {
 
 std::vector<char32_t> merged_starts(const Automaton& a, const Automaton& b) {
   std::vector<char32_t> starts;
-  std::set_union(a.starts.begin(), a.starts.end(), b.starts.begin(), b.starts.end(), std::back_inserter(starts));
+  std::set_union(a.starts.begin(), a.starts.end(), b.starts.begin(), b.starts.end(),
+                 std::back_inserter(starts));
   return starts;
 }
 
@@ -188,7 +189,8 @@ Language words(std::vector<std::string> list, Work& work) {
     const auto found = children[node].find(c);
     return found == children[node].end() ? dead : found->second;
   };
-  return explore(starts, step, [&](std::uint64_t node) { return node != dead && ends[node]; }, work);
+  return explore(
+      starts, step, [&](std::uint64_t node) { return node != dead && ends[node]; }, work);
 }
 
 Language lengths(std::size_t least, std::optional<std::size_t> most, Work& work) {

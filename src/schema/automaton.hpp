@@ -1,5 +1,5 @@
-// Regular languages of Unicode strings as deterministic automata: what patterns, enumerations and number ranges
-// become, because these can be intersected, united and complemented exactly.
+// Regular languages of Unicode strings as deterministic automata: what patterns, enumerations and number
+// ranges become, because these can be intersected, united and complemented exactly.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ class Work {
   std::size_t left_;
 };
 
-/// Complete and minimal, states numbered in the order of a breadth-first walk from state 0: equal languages are
-/// equal automata. Class c of characters is [starts[c], starts[c + 1]); the last ends at 0x10FFFF.
+/// Complete and minimal, states numbered in the order of a breadth-first walk from state 0: equal languages
+/// are equal automata. Class c of characters is [starts[c], starts[c + 1]); the last ends at 0x10FFFF.
 struct Automaton {
   std::vector<char32_t> starts;
   std::vector<std::uint32_t> next;  ///< [states, classes]

@@ -60,7 +60,8 @@ std::string Decimal::plain() const {
 }
 
 std::strong_ordering Decimal::operator<=>(const Decimal& other) const {
-  if (negative != other.negative) return negative ? std::strong_ordering::less : std::strong_ordering::greater;
+  if (negative != other.negative)
+    return negative ? std::strong_ordering::less : std::strong_ordering::greater;
   return negative ? compare_magnitudes(other, *this) : compare_magnitudes(*this, other);
 }
 
@@ -77,7 +78,8 @@ std::optional<bool> is_multiple(const Decimal& value, const Decimal& divisor) {
   const auto modulus = static_cast<unsigned __int128>(std::strtoull(divisor.digits.c_str(), nullptr, 10));
   unsigned __int128 rest = 0;
   for (const char c : value.digits) rest = (rest * 10 + static_cast<unsigned>(c - '0')) % modulus;
-  for (std::int64_t i = value.exponent - divisor.exponent; i > 0 && rest != 0; --i) rest = rest * 10 % modulus;
+  for (std::int64_t i = value.exponent - divisor.exponent; i > 0 && rest != 0; --i)
+    rest = rest * 10 % modulus;
   return rest == 0;
 }
 

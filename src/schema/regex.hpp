@@ -15,7 +15,8 @@ class RegexError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The strings in which `regex` matches somewhere, as ECMAScript's `u` flag has it: characters are code points,
+/// The strings in which `regex` matches somewhere, as ECMAScript's `u` flag has it: characters are code
+/// points,
 /// `\d \w` are ASCII, `\s` is all blanks. Anchors may stand anywhere. Throws RegexError for look-around,
 /// back-references, word borders, properties and what is malformed; TooLarge for expressions whose automaton
 /// would exceed SchemaLimits.

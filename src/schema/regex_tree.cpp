@@ -16,7 +16,7 @@ constexpr std::size_t kDepth = 64;
 constexpr std::size_t kMostRepetitions = 10'000;
 
 CharacterRanges blanks() {
-  return {{'\t', '\r'},       {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+  return {{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
           {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
 }
 

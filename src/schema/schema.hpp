@@ -32,11 +32,8 @@ struct SchemaLimits {
   static constexpr std::size_t nodes = 10'000;       ///< schemas inside the schema
   static constexpr std::size_t enum_values = 5'000;  ///< in all
   static constexpr std::size_t pattern_bytes = 4096;
-  static constexpr std::size_t states = 4'000;       ///< of an automaton for one string or number
-  static constexpr std::size_t work = 4'000'000;     ///< steps spent on automata, all together
-  static constexpr std::size_t shapes = 512;         ///< alternatives one schema stands for
-  static constexpr std::size_t sets = 20'000;        ///< combinations of schemas, all together
-  static constexpr std::size_t rules = 20'000;       ///< of the grammar
+  static constexpr std::size_t states = 4'000;    ///< of an automaton for one string or number
+  static constexpr std::size_t work = 4'000'000;  ///< steps spent on automata, all together
 };
 
 struct ParseOptions {
@@ -60,7 +57,7 @@ class Schema {
 /// Reads a schema. Throws SchemaError naming keyword and place for what is malformed, unknown or unsupported,
 /// InputError("schema", ...) for text that is not JSON or is nested too deeply.
 Schema parse_schema(std::string_view json, ParseOptions options = {});
-Schema parse_schema(const Json& json, ParseOptions options = {});
+Schema schema_from(const Json& json, ParseOptions options = {});
 
 /// The first place found where a value breaks a schema.
 struct Violation {
@@ -72,25 +69,8 @@ struct Violation {
 /// Whether `value` is valid, exactly as the standard says: members in any order, numbers by their value.
 /// nullopt: valid. Linear in the value for schemas without uniqueItems.
 std::optional<Violation> validate(const Schema& schema, const Json& value);
-/// The same for JSON text, whose numbers are then compared as exact decimals (`Json` rounds those of more than
-/// 64 bits). Throws InputError("value", ...) for text that is not JSON.
+/// The same for JSON text, whose numbers are then compared as exact decimals (`Json` rounds those of more
+/// than 64 bits). Throws InputError("value", ...) for text that is not JSON.
 std::optional<Violation> validate_text(const Schema& schema, std::string_view text);
-
-enum class Whitespace {
-  compact,  ///< none
-  natural,  ///< after `{ [ , :` and before `} ]`: nothing, one blank, or a line feed and up to 32 blanks
-};
-
-struct EbnfOptions {
-  Whitespace whitespace = Whitespace::natural;
-  /// Name of the first rule; the other rules are called "<root>_..." so that grammars can be joined.
-  std::string root = "root";
-};
-
-/// A grammar in xgrammar's EBNF whose texts are JSON values valid for `schema`. Of several spellings of one
-/// value it has the canonical one (docs/structured_outputs.md): declared properties in declared order, plain
-/// decimal numbers, escapes only where JSON needs them. Throws SchemaError for combinations that no grammar of
-/// bearable size holds and for schemas that no value satisfies.
-std::string to_ebnf(const Schema& schema, const EbnfOptions& options = {});
 
 }  // namespace thalweg::schema

@@ -50,7 +50,8 @@ class Builder final : public nlohmann::json_sax<Json> {
   };
 
   bool open(Value value) {
-    if (open_.size() >= depth_) throw InputError(subject_, fmt::format("nested deeper than {} levels", depth_));
+    if (open_.size() >= depth_)
+      throw InputError(subject_, fmt::format("nested deeper than {} levels", depth_));
     open_.push_back({std::move(value), {}, {}});
     return true;
   }
@@ -95,8 +96,8 @@ bool equal_objects(const Object& a, const Object& b) {
 const Value* Value::find(std::string_view name) const {
   const auto* object = as<Object>();
   if (object == nullptr) return nullptr;
-  const auto found =
-      std::find_if(object->begin(), object->end(), [&](const Member& member) { return member.first == name; });
+  const auto found = std::find_if(object->begin(), object->end(),
+                                  [&](const Member& member) { return member.first == name; });
   return found == object->end() ? nullptr : &found->second;
 }
 
