@@ -108,26 +108,44 @@ Engine::~Engine() {
   thread_.join();
 }
 
-// Forward time of steps of 1, 2, 4, ... rows, on the reserved page and slot that belong to no sequence.
+namespace {
+
+// A step of `rows` rows at the beginnings of so many sequences, as even as can be, in pages and slots of
+// their own. Tokens differ, so that rows choose their experts apart, as rows of real steps do.
+void plan_beginnings(int rows, int sequences, const model::Model& model, model::StepPlan& plan) {
+  std::mt19937 random(static_cast<std::uint32_t>(rows));
+  const auto vocabulary = static_cast<std::uint32_t>(model.config().vocab_size);
+  plan.clear();
+  plan.lookback = model.lookback();
+  for (int i = 0; i < sequences; ++i) {
+    model::StepSequence sequence;
+    sequence.slot = 1 + i;
+    sequence.first_row = static_cast<std::int32_t>(plan.tokens.size());
+    sequence.rows = rows / sequences + (i < rows % sequences ? 1 : 0);
+    sequence.first_block = i;
+    plan.blocks.push_back(1 + i);
+    plan.sequences.push_back(sequence);
+    plan.history.insert(plan.history.end(), static_cast<std::size_t>(plan.lookback), -1);
+    for (int row = 0; row < sequence.rows; ++row) {
+      plan.logit_rows.push_back(static_cast<std::int32_t>(plan.tokens.size()));
+      plan.tokens.push_back(static_cast<std::int32_t>(random() % vocabulary));
+      plan.image.push_back(0);
+    }
+  }
+}
+
+}  // namespace
+
+// Forward time of steps of 1, 2, 4, ... rows, in memory that belongs to no sequence yet.
 std::vector<StepCostPoint> Engine::measure_steps() {
   std::vector<StepCostPoint> curve;
   model::StepPlan plan;
-  const int most =
-      std::min(options_.batch_tokens, options_.sequences * (model_.model.config().draft.block_size + 1));
+  const auto places = static_cast<int>(std::min(sizes_.blocks, sizes_.slots));
+  const int sequences = std::min(options_.sequences, places);
+  const int most = std::min({options_.batch_tokens, sequences * static_cast<int>(model::kPageTokens),
+                             options_.sequences * (model_.model.config().draft.block_size + 1)});
   for (int rows = 1; rows <= most; rows = rows < most ? std::min(rows * 2, most) : most + 1) {
-    plan.clear();
-    plan.lookback = model_.model.lookback();
-    for (int row = 0; row < rows; ++row) {
-      plan.tokens.push_back(0);
-      plan.image.push_back(0);
-      plan.logit_rows.push_back(row);
-      plan.history.insert(plan.history.end(), static_cast<std::size_t>(plan.lookback), -1);
-      model::StepSequence sequence;
-      sequence.first_row = row;
-      sequence.rows = 1;
-      plan.sequences.push_back(sequence);
-    }
-    plan.blocks.assign(1, 0);
+    plan_beginnings(rows, std::min(rows, sequences), model_.model, plan);
     double best = std::numeric_limits<double>::infinity();
     for (int repeat = 0; repeat < 3; ++repeat) {
       const auto begin = Clock::now();

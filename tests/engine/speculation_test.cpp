@@ -161,7 +161,7 @@ TEST(AdaptivePolicy, StopsDraftingThatDoesNotPayAndTriesAgain) {
   AdaptivePolicy policy(proportional(), 5);
   const std::vector<float> confidences(5, 0.1F);
   int drafted = 0;
-  for (int step = 0; step < 200; ++step) {
+  for (int step = 0; step < 2000; ++step) {
     DraftView view{1, confidences, 5};
     policy.choose({&view, 1}, 0);
     drafted += view.draft_next ? 1 : 0;
@@ -169,7 +169,7 @@ TEST(AdaptivePolicy, StopsDraftingThatDoesNotPayAndTriesAgain) {
     policy.observe_drafts({confidences, view.verify, 0});
   }
   EXPECT_GT(drafted, 5);   // it keeps trying
-  EXPECT_LT(drafted, 60);  // seldom
+  EXPECT_LT(drafted, 40);  // seldom
 }
 
 }  // namespace

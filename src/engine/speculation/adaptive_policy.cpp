@@ -6,15 +6,17 @@
 namespace thalweg::engine {
 namespace {
 
-constexpr double kSmoothing = 0.05;       // weight of the newest measurement in a running mean
-constexpr std::int64_t kProbeEvery = 32;  // steps without drafts between tries
-constexpr std::int64_t kProbeLength = 4;  // steps of a try
-
-void blend(double& mean, double value) {
-  mean += kSmoothing * (value - mean);
-}
+constexpr double kSmoothing = 0.05;        // weight of the newest measurement once many are known
+constexpr std::int64_t kProbeFirst = 64;   // steps without drafts before they are tried again; every try in
+constexpr std::int64_t kProbeLast = 2048;  // vain doubles them, up to so many
+constexpr std::int64_t kProbeLength = 2;   // steps of a try
 
 }  // namespace
+
+void RunningMean::add(double value) {
+  ++seen_;
+  mean_ += std::max(kSmoothing, 1 / seen_) * (value - mean_);
+}
 
 std::size_t ConfidenceCalibration::bin_of(float confidence) {
   return std::min(kBins - 1, static_cast<std::size_t>(std::clamp(confidence, 0.0F, 1.0F) * kBins));
@@ -44,7 +46,7 @@ AdaptivePolicy::AdaptivePolicy(std::vector<StepCostPoint> curve, int block)
 
 // Between the measured sizes the time is interpolated; beyond them it grows as at the end.
 double AdaptivePolicy::forward_seconds(int rows, Lengths lengths) const {
-  const double correction = correction_[static_cast<std::size_t>(lengths)];
+  const double correction = correction_[static_cast<std::size_t>(lengths)].get();
   if (curve_.empty()) return correction * rows;
   const auto above =
       std::find_if(curve_.begin(), curve_.end(), [&](const StepCostPoint& p) { return p.rows >= rows; });
@@ -99,8 +101,9 @@ int AdaptivePolicy::choose_rows(std::span<DraftView> sequences, int other_rows) 
 bool AdaptivePolicy::drafting_pays(int sequences, int other_rows) const {
   const double n = sequences;
   const double without = n / forward_seconds(sequences + other_rows, Lengths::even);
-  const int rows = sequences + other_rows + static_cast<int>(std::lround(n * block_rows_));
-  const double with = n * (1 + block_gain_) / (forward_seconds(rows, lengths_) + draft_seconds(sequences));
+  const int rows = sequences + other_rows + static_cast<int>(std::lround(n * block_rows_.get()));
+  const double with =
+      n * (1 + block_gain_.get()) / (forward_seconds(rows, lengths_) + draft_seconds(sequences));
   return with > without;
 }
 
@@ -110,19 +113,25 @@ void AdaptivePolicy::choose(std::span<DraftView> sequences, int other_rows) {
   const int chosen = choose_rows(sequences, other_rows);
   bool any_draft = false;
   for (const DraftView& view : sequences) any_draft = any_draft || !view.confidences.empty();
-  if (any_draft) blend(block_rows_, static_cast<double>(chosen) / static_cast<double>(sequences.size()));
+  if (any_draft) block_rows_.add(static_cast<double>(chosen) / static_cast<double>(sequences.size()));
   const bool pays = !learned_draft_ || drafting_pays(static_cast<int>(sequences.size()), other_rows);
-  if (pays) probe_at_ = steps_ + kProbeEvery;
+  if (pays) {
+    probe_after_ = kProbeFirst;
+    probe_at_ = steps_ + probe_after_;
+  }
   // Traffic changes: without drafts nothing would ever be learned of them again.
   const bool probe = steps_ >= probe_at_;
-  if (probe && steps_ >= probe_at_ + kProbeLength) probe_at_ = steps_ + kProbeEvery;
+  if (probe && steps_ + 1 >= probe_at_ + kProbeLength) {
+    probe_after_ = std::min(2 * probe_after_, kProbeLast);
+    probe_at_ = steps_ + probe_after_;
+  }
   for (DraftView& view : sequences) view.draft_next = pays || probe;
 }
 
 void AdaptivePolicy::observe_step(int rows, int drafted, double forward, double drafting) {
-  double& correction = correction_[static_cast<std::size_t>(lengths_)];
-  const double predicted = forward_seconds(rows, lengths_) / correction;
-  if (predicted > 0) blend(correction, std::clamp(forward / predicted, 0.1, 10.0));
+  RunningMean& correction = correction_[static_cast<std::size_t>(lengths_)];
+  const double predicted = forward_seconds(rows, lengths_) / correction.get();
+  if (predicted > 0) correction.add(std::clamp(forward / predicted, 0.1, 10.0));
   if (drafted == 0) return;
   // A pass costs about the same for one sequence or several; what it adds for each shows as they vary.
   if (!learned_draft_) {
@@ -140,7 +149,7 @@ void AdaptivePolicy::observe_drafts(const DraftOutcome& outcome) {
   for (int j = 0; j < outcome.verified && j <= outcome.accepted; ++j) {
     calibration_.observe(outcome.confidences[j], j < outcome.accepted);
   }
-  blend(block_gain_, outcome.accepted);
+  block_gain_.add(outcome.accepted);
 }
 
 }  // namespace thalweg::engine

@@ -27,6 +27,18 @@ class ConfidenceCalibration {
   std::array<double, kBins> excess_{};
 };
 
+/// The mean of the first values, then one in which old values fade; `start` counts as one value.
+class RunningMean {
+ public:
+  explicit RunningMean(double start) : mean_(start) {}
+  void add(double value);
+  double get() const { return mean_; }
+
+ private:
+  double mean_;
+  double seen_ = 1;
+};
+
 class AdaptivePolicy final : public SpeculationPolicy {
  public:
   AdaptivePolicy(std::vector<StepCostPoint> curve, int block);
@@ -53,15 +65,16 @@ class AdaptivePolicy final : public SpeculationPolicy {
 
   std::vector<StepCostPoint> curve_;
   int block_;
-  std::array<double, 2> correction_{1, 1};  // measured over predicted time by Lengths, running means
-  Lengths lengths_ = Lengths::even;         // of the newest step
+  std::array<RunningMean, 2> correction_{RunningMean(1), RunningMean(1)};  // measured over predicted time
+  Lengths lengths_ = Lengths::even;                                        // of the newest step
   double draft_base_ = 0;
   double draft_each_ = 0;
-  double block_gain_;  // accepted tokens of a drafted block, a running mean
-  double block_rows_;  // drafts verified of a drafted block, a running mean
+  RunningMean block_gain_;  // accepted tokens of a drafted block
+  RunningMean block_rows_;  // drafts verified of a drafted block
   bool learned_draft_ = false;
   std::int64_t steps_ = 0;
   std::int64_t probe_at_ = 0;
+  std::int64_t probe_after_ = 0;
   ConfidenceCalibration calibration_;
   std::vector<Candidate> candidates_;
 };
