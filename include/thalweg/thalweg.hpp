@@ -67,9 +67,15 @@ struct Request {
       seed;  ///< a token depends on its position, this and the text before it; absent: random
   std::vector<std::string> stop;  ///< texts that end the answer; not part of it
   bool ignore_eos = false;
-  std::int32_t n = 1;      ///< independent answers
-  int priority = 0;        ///< higher goes first
-  std::string cache_salt;  ///< requests of different salts never share cached prompts
+  // What the answer is held to: one of these at most, and not together with ignore_eos. What cannot be
+  // compiled ends the answer as failed.
+  bool json_object = false;          ///< one JSON object
+  std::string regex;                 ///< an expression that the whole answer matches
+  std::string grammar;               ///< an EBNF grammar with the rule `root`
+  std::vector<std::string> choices;  ///< one of these texts
+  std::int32_t n = 1;                ///< independent answers
+  int priority = 0;                  ///< higher goes first
+  std::string cache_salt;            ///< requests of different salts never share cached prompts
 };
 
 enum class Finish {

@@ -48,6 +48,19 @@ engine::EngineOptions engine_options(const Options& options) {
   return result;
 }
 
+std::optional<grammar::Constraint> constraint_of(const Request& request) {
+  using Kind = grammar::Constraint::Kind;
+  std::vector<grammar::Constraint> given;
+  if (request.json_object) given.push_back({.kind = Kind::json_object});
+  if (!request.regex.empty()) given.push_back({.kind = Kind::regex, .text = request.regex});
+  if (!request.grammar.empty()) given.push_back({.kind = Kind::ebnf, .text = request.grammar});
+  if (!request.choices.empty()) given.push_back({.kind = Kind::choice, .choices = request.choices});
+  if (given.size() > 1)
+    throw InputError("request", "one of json_object, regex, grammar and choices", "several");
+  if (given.empty()) return std::nullopt;
+  return std::move(given.front());
+}
+
 engine::Request engine_request(const Request& request, const engine::LoadedModel& model) {
   engine::Request result;
   if (!request.tokens.empty()) {
@@ -68,6 +81,7 @@ engine::Request engine_request(const Request& request, const engine::LoadedModel
   sampling.stop_strings = request.stop;
   sampling.ignore_eos = request.ignore_eos;
   sampling.n = request.n;
+  result.constraint = constraint_of(request);
   result.priority = request.priority;
   result.cache_salt = request.cache_salt;
   return result;
@@ -79,6 +93,7 @@ Finish finish_of(engine::Finish finish) {
       return Finish::stop;
     case engine::Finish::length:
       return Finish::length;
+    case engine::Finish::refused:
     case engine::Finish::failed:
       return Finish::failed;
     case engine::Finish::aborted:

@@ -71,6 +71,7 @@ void run_one(const Options& options, const engine::LoadedModel& model, engine::E
   });
   engine.drain();
   if (failure) std::rethrow_exception(failure);
+  if (!answers.refusal().empty()) throw Error(Fault::input, answers.refusal());
   if (!answers.error().empty()) throw WorkError(answers.error());
   if (options.json) {
     write(to_text(answers.json()) + "\n");
@@ -127,6 +128,7 @@ void add_generate(CLI::App& app) {
   command->add_flag("--stream", options->stream, "Write text as it comes");
   command->add_flag("--json", options->json, "Print the whole result as JSON");
   add_sampling_options(*command, options->sampling);
+  add_constraint_options(*command, options->sampling);
   add_engine_options(*command, options->engine);
   add_serving_options(*command, options->serving);
   command->callback([options] { run(*options); });

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/mapped_file.hpp"
+#include "serve/output_constraint.hpp"
 #include "text/chat_encoding.hpp"
 #include "text/special_tokens.hpp"
 #include "wire/chat_completions.hpp"
@@ -95,6 +97,50 @@ void add_sampling_options(CLI::App& command, SamplingOptions& options) {
   command.add_flag("--ignore-eos", options.ignore_eos, "Go on after the end-of-sequence token");
 }
 
+namespace {
+
+// Only one of them: a second is refused by its name.
+void set_constraint(SamplingOptions& options, const std::string& name, grammar::Constraint constraint) {
+  if (options.constraint)
+    throw UsageError(name + ": only one of --json-object, --regex, --grammar, --choice");
+  options.constraint = std::move(constraint);
+}
+
+}  // namespace
+
+void add_constraint_options(CLI::App& command, SamplingOptions& options) {
+  using Kind = grammar::Constraint::Kind;
+  command.add_flag_callback(
+      "--json-object", [&options] { set_constraint(options, "--json-object", {.kind = Kind::json_object}); },
+      "The answer is one JSON object");
+  command
+      .add_option_function<std::string>(
+          "--regex",
+          [&options](const std::string& text) {
+            set_constraint(options, "--regex", {.kind = Kind::regex, .text = text});
+          },
+          "The whole answer matches this expression")
+      ->type_name("TEXT");
+  command
+      .add_option_function<std::string>(
+          "--grammar",
+          [&options](const std::string& file) {
+            set_constraint(options, "--grammar", {.kind = Kind::ebnf, .text = read_text_file(file)});
+          },
+          "The answer follows the EBNF grammar of this file, from its rule root")
+      ->type_name("FILE");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--choice",
+          [&options](const std::vector<std::string>& texts) {
+            set_constraint(options, "--choice", {.kind = Kind::choice, .choices = texts});
+          },
+          "The answer is this text, or another that is given so")
+      ->expected(1)
+      ->take_all()
+      ->type_name("TEXT");
+}
+
 void check_sampling_options(const SamplingOptions& options) {
   engine::SamplingParams params = sampling_params(options);
   params.stop_strings = options.stop;
@@ -175,6 +221,7 @@ engine::Request raw_request(const engine::LoadedModel& model, const std::string&
   request.prompt.insert(request.prompt.end(), ids.begin() + (has_bos ? 1 : 0), ids.end());
   request.sampling = sampling_params(sampling);
   request.sampling.stop_strings = sampling.stop;
+  request.constraint = sampling.constraint;
   return request;
 }
 
@@ -200,10 +247,6 @@ engine::Request chat_request(const engine::LoadedModel& model, const Json& body,
     Json with_model = body;
     if (body.is_object() && !body.contains("model")) with_model["model"] = policy.model_names.front();
     wire::Request read = wire::read_chat_completions(with_model, policy);
-    if (read.inference.constraint &&
-        read.inference.constraint->kind != wire::OutputConstraint::Kind::tool_call) {
-      throw InputError(subject + ": response_format", "structured output is not supported yet");
-    }
     for (const std::string& field : read.ignored_fields) {
       std::fprintf(stderr, "thalweg: %s: %s has no effect here\n", subject.c_str(), field.c_str());
     }
@@ -220,6 +263,12 @@ engine::Request chat_request(const engine::LoadedModel& model, const Json& body,
     if (read.inference.choices > 1) request.sampling.n = static_cast<std::int32_t>(read.inference.choices);
     if (read.inference.logprobs)
       request.sampling.logprobs = static_cast<std::int32_t>(read.inference.top_logprobs.value_or(0));
+    request.constraint = serve::output_constraint(read, specials, "response_format");
+    if (sampling.constraint) {
+      if (request.constraint) throw InputError(subject, "one constraint", "another in the flags");
+      request.constraint = sampling.constraint;
+      if (read.conversation.thinking) request.constraint->after_token = specials.end_think;
+    }
     request.parse = std::move(read.parsing);
     for (const std::string& stop : sampling.stop) request.parse->stop_sequences.push_back(stop);
     return request;
@@ -296,6 +345,13 @@ bool Answers::add(const engine::Event& event) {
 std::string Answers::error() const {
   for (const Answer& answer : answers_) {
     if (!answer.error.empty()) return answer.error;
+  }
+  return {};
+}
+
+std::string Answers::refusal() const {
+  for (const Answer& answer : answers_) {
+    if (answer.finish == engine::Finish::refused) return answer.error;
   }
   return {};
 }

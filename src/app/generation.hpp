@@ -32,9 +32,13 @@ struct SamplingOptions {
   std::optional<std::int32_t> logprobs;
   std::vector<std::string> stop;
   bool ignore_eos = false;
+  std::optional<grammar::Constraint> constraint;  ///< without `after_token`
 };
 
 void add_sampling_options(CLI::App& command, SamplingOptions& options);
+
+/// `--json-object`, `--regex`, `--grammar`, `--choice`.
+void add_constraint_options(CLI::App& command, SamplingOptions& options);
 
 /// Throws UsageError naming the flag whose value the sampler would refuse; before any weight is read.
 void check_sampling_options(const SamplingOptions& options);
@@ -74,6 +78,8 @@ class Answers {
   const std::string& text() const { return answers_.front().text; }
   /// What went wrong with an answer, or empty.
   std::string error() const;
+  /// The same, if the request was wrong, which was seen late (its constraint cannot be compiled).
+  std::string refusal() const;
 
  private:
   struct Answer {

@@ -33,6 +33,8 @@ std::string_view to_text(Finish finish) {
       return "aborted";
     case Finish::deadline:
       return "deadline";
+    case Finish::refused:
+      return "refused";
     case Finish::failed:
       return "failed";
   }
@@ -96,6 +98,7 @@ Engine::Engine(const LoadedModel& model, const EngineOptions& options, const Bac
         make_policy(options.speculation, needs_curve ? measure_steps() : std::vector<StepCostPoint>{}, block);
   }
   scheduler_ = std::make_unique<Scheduler>(scheduler_options, *cache_, policy_.get());
+  compiler_ = std::make_unique<grammar::Compiler>(model.tokenizer, config.vocab_size, config.eos_token_id);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -191,6 +194,7 @@ void Engine::validate(const Request& request) const {
   if (request.sampling.prompt_logprobs && options_.mode == cache::ReuseMode::replay) {
     throw InputError("prompt_logprobs", "cannot be had in replay mode, which skips rows of the prompt");
   }
+  if (request.constraint) validate_constraint(request);
   if (request.parse) {
     if (!specials_) text::find_special_tokens(model_.tokenizer);  // throws, naming the missing token
     text::check(*request.parse, "parse");
@@ -201,6 +205,17 @@ void Engine::validate(const Request& request) const {
       throw InputError("min_tokens", "does not go with the stop sequences of chat output");
     }
   }
+}
+
+void Engine::validate_constraint(const Request& request) const {
+  if (request.sampling.ignore_eos) {
+    throw InputError("ignore_eos", "does not go with a constraint, which ends with the end of sequence");
+  }
+  if (request.sampling.min_tokens > 0) {
+    throw InputError("min_tokens",
+                     "does not go with a constraint, which says itself when the output may end");
+  }
+  compiler_->check(*request.constraint);
 }
 
 RequestId Engine::submit(Request request, EventSink sink) {
@@ -233,14 +248,14 @@ RequestId Engine::submit(Request request, EventSink sink) {
   ++published_.admitted;
   ++published_.waiting;
   const RequestId id = active->id;
-  incoming_.push_back({std::move(active), 0});
+  incoming_.push_back({std::move(active), 0, nullptr, 0, nullptr, nullptr});
   arrived_.notify_one();
   return id;
 }
 
 void Engine::cancel(RequestId id) {
   const std::lock_guard lock(mutex_);
-  incoming_.push_back({nullptr, id});
+  incoming_.push_back({nullptr, id, nullptr, 0, nullptr, nullptr});
   arrived_.notify_one();
 }
 
@@ -260,7 +275,7 @@ void Engine::check_invariants() {
   std::future<void> result = checked.get_future();
   {
     const std::lock_guard lock(mutex_);
-    incoming_.push_back({nullptr, 0, &checked});
+    incoming_.push_back({nullptr, 0, &checked, 0, nullptr, nullptr});
   }
   arrived_.notify_one();
   result.get();

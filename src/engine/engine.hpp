@@ -23,6 +23,7 @@
 #include "engine/scheduler.hpp"
 #include "engine/speculation/policy.hpp"
 #include "engine/statistics.hpp"
+#include "grammar/compiler.hpp"
 
 namespace thalweg::engine {
 
@@ -63,13 +64,20 @@ class Engine {
     std::shared_ptr<ActiveRequest> submitted;
     RequestId cancelled = 0;
     std::promise<void>* check = nullptr;
+    RequestId compiled = 0;  ///< its constraint: `grammar`, or `error`
+    std::shared_ptr<const grammar::CompiledGrammar> grammar;
+    std::exception_ptr error;
   };
 
   void run();
   void serve();
   bool take_incoming(bool wait);
+  void receive(std::shared_ptr<ActiveRequest> active);
+  void compile(const std::shared_ptr<ActiveRequest>& active);
+  void take_grammar(Incoming& item);
+  std::shared_ptr<ActiveRequest> take_waiting(RequestId id);
   void start(std::shared_ptr<ActiveRequest> active);
-  void abort(RequestId id, Finish reason);
+  void abort(RequestId id, Finish reason, const std::string& error = {});
   void end_all(Finish finish, const std::string& error);
   void check_deadlines();
   void fail_first();
@@ -84,6 +92,7 @@ class Engine {
   void count_request(const ActiveRequest& active, Finish finish);
   void publish_statistics();
   void validate(const Request& request) const;
+  void validate_constraint(const Request& request) const;
 
   const LoadedModel& model_;
   EngineOptions options_;
@@ -113,6 +122,9 @@ class Engine {
   std::int64_t step_number_ = 0;
   Clock::time_point next_deadline_ = Clock::time_point::max();
   std::array<Step, 2> steps_;
+  std::vector<std::shared_ptr<ActiveRequest>> compiling_;  // requests that wait for their grammar
+
+  std::unique_ptr<grammar::Compiler> compiler_;
   std::thread thread_;
 };
 

@@ -40,6 +40,8 @@ void Engine::run() {
       item.check->set_exception(std::make_exception_ptr(WorkError("the engine has stopped")));
   }
   taken_.clear();
+  for (auto& active : compiling_) start(std::move(active));
+  compiling_.clear();
   end_all(failure.empty() ? Finish::aborted : Finish::failed, failure);
   if (failure.empty() && !options_.disk_cache.empty()) cache_->flush();  // for the next process
   publish_statistics();
@@ -87,7 +89,9 @@ bool Engine::take_incoming(bool wait) {
   }
   for (Incoming& item : taken_) {
     if (item.submitted) {
-      start(std::move(item.submitted));
+      receive(std::move(item.submitted));
+    } else if (item.compiled != 0) {
+      take_grammar(item);
     } else if (item.check != nullptr) {
       try {
         cache_->check_invariants();
@@ -103,11 +107,67 @@ bool Engine::take_incoming(bool wait) {
   return true;
 }
 
-void Engine::start(std::shared_ptr<ActiveRequest> active) {
+void Engine::receive(std::shared_ptr<ActiveRequest> active) {
   const Request& request = active->request;
   active->rank = step_number_ - request.priority * kPriorityHeadStart;
-  active->open_choices = request.sampling.n;
   if (request.deadline) next_deadline_ = std::min(next_deadline_, *request.deadline);
+  if (request.constraint) {
+    compile(active);
+  } else {
+    start(std::move(active));
+  }
+}
+
+// No step waits for this: the request keeps its rank and comes to the scheduler when its grammar is there.
+void Engine::compile(const std::shared_ptr<ActiveRequest>& active) {
+  compiling_.push_back(active);
+  const RequestId id = active->id;
+  try {
+    compiler_->compile(
+        *active->request.constraint,
+        [this, id](std::shared_ptr<const grammar::CompiledGrammar> grammar, std::exception_ptr error) {
+          const std::lock_guard lock(mutex_);
+          Incoming item;
+          item.compiled = id;
+          item.grammar = std::move(grammar);
+          item.error = std::move(error);
+          incoming_.push_back(std::move(item));
+          arrived_.notify_one();
+        });
+  } catch (const Error& error) {
+    abort(id, Finish::failed, error.what());
+  }
+}
+
+// Removes a request that waits for its grammar; null if it does not, or not any more.
+std::shared_ptr<ActiveRequest> Engine::take_waiting(RequestId id) {
+  const auto found = std::ranges::find_if(compiling_, [&](const auto& active) { return active->id == id; });
+  if (found == compiling_.end()) return nullptr;
+  std::shared_ptr<ActiveRequest> active = std::move(*found);
+  compiling_.erase(found);
+  return active;
+}
+
+void Engine::take_grammar(Incoming& item) {
+  if (item.error) {
+    try {
+      std::rethrow_exception(item.error);
+    } catch (const InputError& error) {
+      abort(item.compiled, Finish::refused, error.what());
+    } catch (const std::exception& error) {
+      abort(item.compiled, Finish::failed, error.what());
+    }
+    return;
+  }
+  std::shared_ptr<ActiveRequest> active = take_waiting(item.compiled);
+  if (active == nullptr) return;  // it has ended meanwhile
+  active->grammar = std::move(item.grammar);
+  start(std::move(active));
+}
+
+void Engine::start(std::shared_ptr<ActiveRequest> active) {
+  const Request& request = active->request;
+  active->open_choices = request.sampling.n;
   std::shared_ptr<const StopStrings> stops;
   if (!request.sampling.stop_strings.empty())
     stops = std::make_shared<StopStrings>(request.sampling.stop_strings);
@@ -121,17 +181,19 @@ void Engine::start(std::shared_ptr<ActiveRequest> active) {
     sequence->prompt_length = static_cast<std::int64_t>(request.prompt.size());
     const Sampler sampler(request.sampling, choice_seed(*request.sampling.seed, choice),
                           model_.model.config().vocab_size, model_.model.config().eos_token_id);
-    sequence->sampling =
-        std::make_shared<SamplingState>(sampler, request.prompt, room - request.prompt.size());
+    sequence->sampling = std::make_shared<SamplingState>(sampler, request.prompt,
+                                                         room - request.prompt.size(), active->grammar);
     sequence->output.emplace(model_.tokenizer, specials_ ? &*specials_ : nullptr, request, stops);
     scheduler_->add(std::move(sequence));
   }
 }
 
-void Engine::abort(RequestId id, Finish reason) {
+void Engine::abort(RequestId id, Finish reason, const std::string& error) {
+  if (auto waiting = take_waiting(id)) start(std::move(waiting));  // only to end as any other
   for (const auto& sequence : scheduler_->sequences()) {
     if (sequence->active->id != id || sequence->stage == Sequence::Stage::finished) continue;
     Event event;
+    event.error = error;
     end_answer(*sequence, reason, event);
   }
 }
@@ -148,6 +210,11 @@ void Engine::end_all(Finish finish, const std::string& error) {
 void Engine::check_deadlines() {
   const Clock::time_point now = Clock::now();
   next_deadline_ = Clock::time_point::max();
+  for (const auto& active : std::vector(compiling_)) {
+    const auto& deadline = active->request.deadline;
+    if (deadline && now >= *deadline) abort(active->id, Finish::deadline);
+    if (deadline && now < *deadline) next_deadline_ = std::min(next_deadline_, *deadline);
+  }
   for (const auto& sequence : scheduler_->sequences()) {
     const auto& deadline = sequence->active->request.deadline;
     if (sequence->stage == Sequence::Stage::finished || !deadline) continue;

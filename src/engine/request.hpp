@@ -11,6 +11,7 @@
 
 #include "engine/sampling/sampler.hpp"
 #include "engine/sampling/sampling_params.hpp"
+#include "grammar/constraint.hpp"
 #include "text/output_parser.hpp"
 #include "text/parsed_message.hpp"
 
@@ -25,6 +26,7 @@ enum class Finish {
   length,    ///< max_tokens, or the context is full
   aborted,   ///< the caller cancelled
   deadline,  ///< its deadline passed
+  refused,   ///< its constraint cannot be compiled; `Event::error` names the field
   failed,    ///< `Event::error` says why
 };
 std::string_view to_text(Finish finish);
@@ -38,6 +40,9 @@ struct Request {
   std::optional<Clock::time_point> deadline;
   /// Chat output: how the output parser starts. Absent: the text is given out as it is.
   std::optional<text::ParserStart> parse;
+  /// What the output is held to. It ends when it is complete and the model ends it: neither `ignore_eos` nor
+  /// `min_tokens` goes with it. Compiled beside the steps: until then the request waits.
+  std::optional<grammar::Constraint> constraint;
 };
 
 /// Tokens of an answer, and where its prompt's came from: reused + replayed + computed = prompt.

@@ -18,6 +18,7 @@ struct ActiveRequest {
   RequestId id = 0;
   Request request;
   EventSink sink;
+  std::shared_ptr<const grammar::CompiledGrammar> grammar;  ///< of the constraint, once compiled
   std::int64_t rank =
       0;  ///< place in line: step of arrival, less a head start for priority; lower goes first
   Clock::time_point submitted = Clock::now();

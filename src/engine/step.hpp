@@ -8,18 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/sampling/sampler.hpp"
+#include "engine/sampling/sampling_state.hpp"
 #include "model/step.hpp"
 
 namespace thalweg::engine {
-
-/// What sampling the answers of one sequence needs. Only the device thread touches `counts`.
-struct SamplingState {
-  SamplingState(const Sampler& s, std::span<const std::int32_t> prompt, std::size_t reserve)
-      : sampler(s), counts(prompt, s.params().has_penalties() ? reserve : 0) {}
-  Sampler sampler;
-  TokenCounts counts;
-};
 
 struct Sequence;
 

@@ -25,7 +25,7 @@ void add_prompt_tasks(Sequence& sequence, std::int32_t rows, Step& step) {
 
 // Here, so that the device allocates nothing.
 void make_room_for_logprobs(SampleTask& task) {
-  const SamplingParams& params = task.state->sampler.params();
+  const SamplingParams& params = task.state->params();
   task.has_logprobs = params.logprobs || params.filtered_logprobs;
   task.tokens.reserve(task.drafts.size() + 1);
   if (!task.has_logprobs) return;

@@ -31,16 +31,12 @@ void TokenDrawer::draw(Step& step) {
 // Draws the token of every row until one differs from the draft that the next row was computed with.
 void TokenDrawer::verify(SampleTask& task) {
   SamplingState& state = *task.state;
-  const SamplingParams& params = state.sampler.params();
-  const bool counted = params.has_penalties();
   try {
     for (std::size_t row = 0; row <= task.drafts.size(); ++row) {
       const auto offset = static_cast<std::int64_t>(row);
-      RowContext context{.position = task.position + offset, .output_length = task.output_length + offset};
-      if (counted) context.counts = &state.counts;
-      const std::int32_t token = state.sampler.sample(backend_.logits(task.logits + row), context, scratch_,
-                                                      task.has_logprobs ? &task.logprobs[row] : nullptr);
-      if (counted) state.counts.append(token);
+      const std::int32_t token =
+          state.draw(backend_.logits(task.logits + row), task.position + offset, task.output_length + offset,
+                     scratch_, task.has_logprobs ? &task.logprobs[row] : nullptr);
       task.tokens.push_back(token);
       if (row < task.drafts.size() && token != task.drafts[row]) break;
     }
@@ -54,12 +50,14 @@ void TokenDrawer::verify(SampleTask& task) {
 void TokenDrawer::draft(Step& step) {
   sequences_.clear();
   drafting_.clear();
+  drawn_before_.clear();
   for (std::size_t i = 0; i < step.sample_count; ++i) {
     SampleTask& task = step.samples[i];
     if (!task.draft_next || !task.error.empty()) continue;
     const auto last = task.position + static_cast<std::int64_t>(task.tokens.size()) - 1;
     sequences_.push_back({task.slot, task.tokens.back(), last, task.floor});
     drafting_.push_back(&task);
+    drawn_before_.push_back(task.state->drawn());
   }
   step.drafted = static_cast<std::int32_t>(drafting_.size());
   if (drafting_.empty()) return;
@@ -70,7 +68,7 @@ void TokenDrawer::draft(Step& step) {
   const std::size_t block = result.tokens.size() / drafting_.size();
   for (std::size_t s = 0; s < drafting_.size(); ++s) {
     SampleTask& task = *drafting_[s];
-    if (task.state->sampler.params().has_penalties()) task.state->counts.rollback(block);
+    task.state->rollback_to(drawn_before_[s]);
     for (std::size_t i = s * block; i < (s + 1) * block; ++i) {
       const float logit = std::clamp(result.confidence_logits[i], -60.0F, 60.0F);
       task.next_drafts.push_back(result.tokens[i]);
@@ -81,19 +79,12 @@ void TokenDrawer::draft(Step& step) {
 
 // A draft is drawn as the target's token at its position would be, from the draft model's logits.
 std::int32_t TokenDrawer::draft_token(SampleTask& task, int step, std::span<const float> logits) {
-  SamplingState& state = *task.state;
   const auto offset = static_cast<std::int64_t>(task.tokens.size()) + step;
-  RowContext context{.position = task.position + offset, .output_length = task.output_length + offset};
-  const bool counted = state.sampler.params().has_penalties();
-  if (counted) context.counts = &state.counts;
-  std::int32_t token = 0;
   try {
-    token = state.sampler.sample(logits, context, scratch_);
+    return task.state->draw(logits, task.position + offset, task.output_length + offset, scratch_);
   } catch (const NoTokenAllowed&) {
-    // Whatever is drafted here cannot be accepted.
+    return 0;  // whatever is drafted here and after it cannot be accepted
   }
-  if (counted) state.counts.append(token);
-  return token;
 }
 
 }  // namespace thalweg::engine

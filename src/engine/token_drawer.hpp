@@ -27,6 +27,7 @@ class TokenDrawer {
   SamplerScratch scratch_;
   std::vector<model::DraftSequence> sequences_;
   std::vector<SampleTask*> drafting_;
+  std::vector<std::size_t> drawn_before_;  // of their states, without the drafts
 };
 
 }  // namespace thalweg::engine

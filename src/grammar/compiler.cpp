@@ -76,6 +76,14 @@ class Compiler::Thread {
     arrived_.notify_one();
   }
 
+  void check(const Constraint& constraint) const {
+    to_rules(constraint, markup_);
+    if (!constraint.after_token || (*constraint.after_token >= 0 && *constraint.after_token < vocab_size_))
+      return;
+    throw InputError("after_token", fmt::format("a token id below {}", vocab_size_),
+                     fmt::format("{}", *constraint.after_token));
+  }
+
   Statistics statistics() const {
     const std::lock_guard lock(mutex_);
     return statistics_;
@@ -209,6 +217,10 @@ Compiler::Compiler(const text::Tokenizer& tokenizer, std::int32_t vocab_size, st
                    std::size_t cache_bytes)
     : thread_(std::make_unique<Thread>(tokenizer, vocab_size, eos_token, cache_bytes)) {}
 Compiler::~Compiler() = default;
+
+void Compiler::check(const Constraint& constraint) const {
+  thread_->check(constraint);
+}
 
 void Compiler::compile(Constraint constraint, Done done) {
   thread_->add(constraint, std::move(done));

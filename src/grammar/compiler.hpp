@@ -30,9 +30,12 @@ class Compiler {
   Compiler(const Compiler&) = delete;
   Compiler& operator=(const Compiler&) = delete;
 
+  /// Throws InputError naming the field for what can be seen to be wrong without compiling.
+  void check(const Constraint& constraint) const;
+
   /// Calls `done` on the compiler's thread: with a grammar, or with InputError naming the field that is
   /// refused (also for what takes longer than GrammarLimits::compile_time). `done` must not throw.
-  /// Throws InputError at once for what can be seen without compiling, WorkError if too many wait.
+  /// Throws as `check` does, and WorkError if too many wait.
   void compile(Constraint constraint, Done done);
   /// The same for callers that wait.
   std::future<std::shared_ptr<const CompiledGrammar>> compile(Constraint constraint);

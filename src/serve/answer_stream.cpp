@@ -51,7 +51,8 @@ AnswerStream::State AnswerStream::advance() {
   }
   for (const AnswerPart& part : news.parts) protocol_->add(part);
   if (!news.error.empty()) {
-    fail(internal_error(news.error));
+    fail(news.refused ? bad_request(news.error, news.error.substr(0, news.error.find(':')))
+                      : internal_error(news.error));
     return state_;
   }
   for (const AnswerEnd& end : news.ends) {

@@ -18,6 +18,7 @@ text::BackendFinish backend_finish(engine::Finish finish) {
       return text::BackendFinish::length;
     case engine::Finish::aborted:
     case engine::Finish::deadline:
+    case engine::Finish::refused:
     case engine::Finish::failed:
       break;
   }
@@ -70,7 +71,8 @@ void Mailbox::put_locked(const engine::Event& event) {
     news_.tokens = std::move(tokens_);
   }
   news_.ends.push_back({event.choice, backend_finish(*event.finish), event.usage.output_tokens});
-  if (*event.finish == engine::Finish::failed)
+  news_.refused = *event.finish == engine::Finish::refused;
+  if (news_.refused || *event.finish == engine::Finish::failed)
     news_.error = event.error.empty() ? "the engine failed" : event.error;
   news_.aborted =
       news_.aborted || *event.finish == engine::Finish::aborted || *event.finish == engine::Finish::deadline;

@@ -36,6 +36,7 @@ class Mailbox {
     std::vector<AnswerPart> parts;
     std::vector<AnswerEnd> ends;
     std::string error;     ///< the engine failed
+    bool refused = false;  ///< with `error`: the request was wrong, which was seen late
     bool aborted = false;  ///< an answer was cut by cancel() or its deadline
     bool overflow = false;
     /// Ids of the first choice, end of sequence left out; with its end, if asked for.

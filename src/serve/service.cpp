@@ -8,6 +8,7 @@
 
 #include "serve/completions.hpp"
 #include "serve/openapi.hpp"
+#include "serve/output_constraint.hpp"
 #include "serve/page.hpp"
 #include "serve/text_endpoints.hpp"
 #include "wire/fields.hpp"
@@ -55,26 +56,6 @@ const char* format_field(wire::Api api) {
       break;
   }
   return "response_format";
-}
-
-// What the engine cannot hold an answer to is refused rather than hoped for.
-void refuse_constraints(const wire::Request& request, wire::Api api) {
-  const auto& constraint = request.inference.constraint;
-  if (!constraint) return;
-  using Kind = wire::OutputConstraint::Kind;
-  if (constraint->kind == Kind::json || constraint->kind == Kind::regex) {
-    wire::rejected(fmt::format("{}: structured output is not supported yet", format_field(api)),
-                   format_field(api));
-  }
-  if (constraint->kind == Kind::tool_call_required) {
-    wire::rejected("tool_choice: a call cannot be forced yet, use auto or none", "tool_choice");
-  }
-  for (const text::Tool& tool : request.conversation.tools) {
-    if (tool.strict.value_or(false)) {
-      wire::rejected(fmt::format("tools: strict is not supported yet, send strict: false for {}", tool.name),
-                     "tools");
-    }
-  }
 }
 
 engine::SamplingParams sampling_of(const wire::InferenceOptions& options, std::uint32_t max_tokens) {
@@ -341,7 +322,7 @@ Service::Outcome Service::generate(Call& call, wire::Api api) {
   ResponseStore::Turns earlier;
   wire::Request request = api == wire::Api::responses ? read_responses(call, body, earlier)
                                                       : wire::read_request(api, body, options_.policy);
-  refuse_constraints(request, api);
+  auto constraint = output_constraint(request, backend().specials(), format_field(api));
   ResponseSink keep;
   if (request.store.value_or(false)) keep = keep_response(call.salt, std::move(earlier), body);
   body.erase("input");  // what is echoed of a Responses request is small without it
@@ -355,6 +336,7 @@ Service::Outcome Service::generate(Call& call, wire::Api api) {
                                static_cast<std::uint64_t>(backend().context()));
   wanted.sampling = sampling_of(request.inference, max_tokens);
   wanted.parse = request.parsing;
+  wanted.constraint = std::move(constraint);
   const bool whole_message = is_whole(request.parsing);
   auto answer = submit(call, make_protocol(api, std::move(context)), request.stream, std::move(wanted),
                        request.ignored_fields);

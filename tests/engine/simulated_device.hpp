@@ -97,7 +97,7 @@ class Device final : public cache::CacheDevice {
     for (std::size_t i = 0; i < step.sample_count; ++i) {
       SampleTask& task = step.samples[i];
       const std::uint64_t value = values[step.plan.logit_rows[task.logits]];
-      task.tokens.push_back(draw(value, task.state->sampler.seed(), task.position));
+      task.tokens.push_back(draw(value, task.state->sampler().seed(), task.position));
       drawn_.push_back(task.tokens.back());
     }
     rows_ += values.size();
