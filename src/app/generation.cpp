@@ -117,7 +117,7 @@ void add_constraint_options(CLI::App& command, SamplingOptions& options) {
       .add_option_function<std::string>(
           "--regex",
           [&options](const std::string& text) {
-            set_constraint(options, "--regex", {.kind = Kind::regex, .text = text});
+            set_constraint(options, "--regex", {.kind = Kind::regex, .text = text, .field = "--regex"});
           },
           "The whole answer matches this expression")
       ->type_name("TEXT");
@@ -125,7 +125,8 @@ void add_constraint_options(CLI::App& command, SamplingOptions& options) {
       .add_option_function<std::string>(
           "--grammar",
           [&options](const std::string& file) {
-            set_constraint(options, "--grammar", {.kind = Kind::ebnf, .text = read_text_file(file)});
+            set_constraint(options, "--grammar",
+                           {.kind = Kind::ebnf, .text = read_text_file(file), .field = file});
           },
           "The answer follows the EBNF grammar of this file, from its rule root")
       ->type_name("FILE");
@@ -133,7 +134,8 @@ void add_constraint_options(CLI::App& command, SamplingOptions& options) {
       .add_option_function<std::vector<std::string>>(
           "--choice",
           [&options](const std::vector<std::string>& texts) {
-            set_constraint(options, "--choice", {.kind = Kind::choice, .choices = texts});
+            set_constraint(options, "--choice",
+                           {.kind = Kind::choice, .choices = texts, .field = "--choice"});
           },
           "The answer is this text, or another that is given so")
       ->expected(1)

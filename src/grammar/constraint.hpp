@@ -33,6 +33,9 @@ struct Constraint {
   /// what follows. Not for tool_calls, which begin where the model opens a block.
   std::optional<std::int32_t> after_token = {};
 
+  /// What errors call it, in the words of whoever asked; empty: regex, grammar, choice, json_object, tools.
+  std::string field = {};
+
   bool operator==(const Constraint&) const = default;
 };
 

@@ -76,6 +76,7 @@ value ::= "true\">" [^]* | "false\">" json_value
 }  // namespace
 
 std::string subject_of(const Constraint& constraint) {
+  if (!constraint.field.empty()) return constraint.field;
   switch (constraint.kind) {
     case Constraint::Kind::json_object:
       return "json_object";

@@ -12,7 +12,7 @@ namespace thalweg::grammar {
 /// markup (needed for tool_calls). Throws InputError naming the field of `constraint` that is refused.
 std::string to_rules(const Constraint& constraint, std::int32_t markup_token);
 
-/// The field of an API or of `Constraint` that a message about it names.
+/// What a message about it names: its `field`, or the name of its kind.
 std::string subject_of(const Constraint& constraint);
 
 }  // namespace thalweg::grammar

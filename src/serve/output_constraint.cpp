@@ -53,6 +53,7 @@ std::optional<Constraint> output_constraint(const wire::Request& request, const 
     case Kind::regex:
       constraint.kind = Constraint::Kind::regex;
       constraint.text = wanted->text;
+      constraint.field = fmt::format("{}.regex", format_field);
       break;
   }
   const text::ParserStage stage = request.parsing.stage;

@@ -189,5 +189,41 @@ TEST(WithEngine, ContextIsNamedInTheRefusal) {
             std::string::npos);
 }
 
+TEST(WithEngine, AnswersFollowTheirFormat) {
+  Served served;
+  const std::string format =
+      R"(, "max_tokens": 24, "response_format": {"type": "regex", "regex": "(yes|no), [0-9]{2}"})";
+  const Json answer = served.chat(format)["choices"][0];
+  EXPECT_TRUE(
+      std::regex_match(answer["message"]["content"].get<std::string>(), std::regex("(yes|no), [0-9]{2}")))
+      << answer;
+  EXPECT_EQ(answer["finish_reason"], "stop");
+}
+
+TEST(WithEngine, ARequiredCallIsACallOfThatTool) {
+  Served served;
+  const std::string tools = R"(, "max_tokens": 200, "tools": [
+      {"type": "function", "function": {"name": "first", "parameters": {"type": "object", "properties": {}}}},
+      {"type": "function", "function": {"name": "second", "parameters": {"type": "object", "properties": {}}}}],
+      "logprobs": false, "tool_choice": {"type": "function", "function": {"name": "second"}})";
+  const Json answer = served.chat(tools)["choices"][0];
+  ASSERT_TRUE(answer["message"].contains("tool_calls")) << answer;
+  for (const Json& call : answer["message"]["tool_calls"]) EXPECT_EQ(call["function"]["name"], "second");
+}
+
+TEST(WithEngine, ExpressionsThatAreNotHonouredAreRefusedWithinASecond) {
+  Served served;
+  for (const char* regex : {"(?=a)b", "(a)\\\\1", "((((a{1,99}){1,99}){1,99}){1,99})"}) {
+    const auto begin = std::chrono::steady_clock::now();
+    const ClientReply reply =
+        HttpClient(served.server.port())
+            .post("/chat/completions", Served::body(R"(, "response_format": {"type": "regex", "regex": ")" +
+                                                    std::string(regex) + "\"}"));
+    EXPECT_EQ(reply.status, 400) << reply.body;
+    EXPECT_EQ(reply.json()["error"]["param"], "response_format.regex") << reply.body;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
+  }
+}
+
 }  // namespace
 }  // namespace thalweg::testing
