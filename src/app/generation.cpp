@@ -203,6 +203,10 @@ void add_step_options(CLI::App& command, engine::EngineOptions& options) {
                   "Host memory for prefixes and preempted sequences, e.g. 512MB (0: none)")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
+  command
+      .add_option("--step-costs", options.step_costs,
+                  "File that keeps measured step times for --speculate dynamic and adaptive over restarts")
+      ->type_name("FILE");
   command.add_option("--disk-cache", options.disk_cache, "Folder that keeps prefixes over restarts");
   command
       .add_option("--disk-cache-size", options.disk_cache_bytes,

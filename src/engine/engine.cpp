@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "engine/speculation/step_curve_file.hpp"
 
 namespace thalweg::engine {
 namespace {
@@ -95,7 +96,7 @@ Engine::Engine(const LoadedModel& model, const EngineOptions& options, const Bac
     options_.asynchronous = false;
     const bool needs_curve = options.speculation.kind != Speculation::fixed;
     policy_ =
-        make_policy(options.speculation, needs_curve ? measure_steps() : std::vector<StepCostPoint>{}, block);
+        make_policy(options.speculation, needs_curve ? step_curve() : std::vector<StepCostPoint>{}, block);
   }
   scheduler_ = std::make_unique<Scheduler>(scheduler_options, *cache_, policy_.get());
   compiler_ = std::make_unique<grammar::Compiler>(model.tokenizer, config.vocab_size, config.eos_token_id);
@@ -158,6 +159,15 @@ std::vector<StepCostPoint> Engine::measure_steps() {
     curve.push_back({rows, best * 1000});
   }
   return curve;
+}
+
+std::vector<StepCostPoint> Engine::step_curve() {
+  if (options_.step_costs.empty()) return measure_steps();
+  const std::string key =
+      fmt::format("{}; model {}; {}; {} sequences, {} rows a step", backend_->describe(), model_.digest(),
+                  options_.mode == cache::ReuseMode::exact ? "exact" : "replay", options_.sequences,
+                  options_.batch_tokens);
+  return stored_curve(options_.step_costs, key, [&] { return measure_steps(); });
 }
 
 std::string Engine::describe() const {

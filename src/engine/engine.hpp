@@ -86,6 +86,7 @@ class Engine {
   void take_tokens(Sequence& sequence, const StepPart& part, SampleTask& task);
   bool take_token(Sequence& sequence, std::int32_t token, bool accepted_draft,
                   const OutputLogprobs* logprobs);
+  std::vector<StepCostPoint> step_curve();
   std::vector<StepCostPoint> measure_steps();
   std::optional<Finish> ending(Sequence& sequence, std::int32_t token, Event& event);
   void end_answer(Sequence& sequence, Finish finish, Event& event);

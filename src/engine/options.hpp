@@ -31,8 +31,9 @@ struct EngineOptions {
   std::size_t host_cache_bytes = std::size_t{256} << 20;  ///< 0: no cache in host memory
   std::filesystem::path disk_cache;                       ///< empty: none
   std::size_t disk_cache_bytes = std::size_t{1} << 30;
-  SpeculationOptions speculation;  ///< anything but off: steps are planned one after another
-  bool asynchronous = true;        ///< plan the next step while the device computes this one
+  SpeculationOptions speculation;    ///< anything but off: steps are planned one after another
+  std::filesystem::path step_costs;  ///< keeps the step-cost curves over restarts; empty: measured at start
+  bool asynchronous = true;          ///< plan the next step while the device computes this one
 };
 
 /// What the options amount to for a model.
