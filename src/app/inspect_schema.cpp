@@ -48,7 +48,9 @@ Json answer(const std::string& line, const std::string& subject) {
   if (schema == nullptr || texts == nullptr || texts->as<schema::Array>() == nullptr)
     throw InputError(subject, "members \"schema\" and \"texts\" (a list)", "others");
   try {
-    return accepted(schema::parse_schema(schema::to_text(*schema)), *texts->as<schema::Array>(), subject);
+    const schema::Schema parsed = schema::parse_schema(schema::to_text(*schema));
+    schema::to_ebnf(parsed);  // refuses what cannot be generated, as a request with this schema would be
+    return accepted(parsed, *texts->as<schema::Array>(), subject);
   } catch (const schema::SchemaError& error) {
     return refusal(error.keyword(), error.path(), error.what());
   }

@@ -10,33 +10,105 @@ namespace thalweg::schema {
 namespace {
 
 constexpr char32_t kLast = 0x10FFFF;
+constexpr std::size_t kMostPrefixes = 20'000;  // of the words of a list
 
-struct HashRow {
-  std::size_t operator()(const std::vector<std::uint32_t>& row) const {
-    std::size_t hash = row.size();
-    for (const std::uint32_t value : row) hash = (hash ^ value) * 0x9E3779B97F4A7C15ULL + (hash >> 29);
-    return hash;
+/// Hopcroft's refinement: splits blocks of states until the states of each agree on acceptance and on the
+/// blocks they lead to.
+class Partition {
+ public:
+  explicit Partition(const Automaton& a)
+      : a_(a), block_of_(a.states()), order_(a.states()), place_(a.states()) {
+    std::uint32_t accepting = 0;
+    for (const bool accepts : a.accepts) accepting += accepts ? 1 : 0;
+    std::uint32_t low = 0;
+    std::uint32_t high = accepting;
+    for (std::uint32_t s = 0; s < a.states(); ++s) put(s, a.accepts[s] ? low++ : high++);
+    if (accepting > 0) add_block(0, accepting);
+    if (accepting < a.states()) add_block(accepting, static_cast<std::uint32_t>(a.states()));
+    find_sources();
   }
-};
 
-// The coarsest partition of the states whose blocks agree on acceptance and on the blocks they lead to.
-std::vector<std::uint32_t> partition(const Automaton& a, Work& work) {
-  std::vector<std::uint32_t> block(a.states());
-  for (std::size_t s = 0; s < a.states(); ++s) block[s] = a.accepts[s] ? 1 : 0;
-  for (std::size_t count = 0;;) {
-    work.spend(a.states());
-    std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, HashRow> seen;
-    std::vector<std::uint32_t> refined(a.states());
-    for (std::size_t s = 0; s < a.states(); ++s) {
-      std::vector<std::uint32_t> row{block[s]};
-      for (std::size_t c = 0; c < a.classes(); ++c) row.push_back(block[a.next[s * a.classes() + c]]);
-      refined[s] = seen.emplace(std::move(row), static_cast<std::uint32_t>(seen.size())).first->second;
+  /// The block of each state.
+  std::vector<std::uint32_t> refine(Work& work) {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> waiting;  // block, class
+    const auto wait_for = [&](std::uint32_t block) {
+      for (std::uint32_t c = 0; c < a_.classes(); ++c) waiting.emplace_back(block, c);
+    };
+    for (std::uint32_t block = 0; block < blocks_.size(); ++block) wait_for(block);
+    std::vector<std::uint32_t> sources;
+    while (!waiting.empty()) {
+      const auto [splitter, c] = waiting.back();
+      waiting.pop_back();
+      sources.clear();
+      for (std::uint32_t i = blocks_[splitter].begin; i < blocks_[splitter].end; ++i) {
+        const std::size_t edge = order_[i] * a_.classes() + c;
+        sources.insert(sources.end(), sources_.begin() + first_[edge], sources_.begin() + first_[edge + 1]);
+      }
+      work.spend(1 + sources.size() / 2);
+      for (const std::uint32_t state : sources) mark(state);
+      for (const std::uint32_t block : touched_) {
+        if (const auto fresh = split(block)) wait_for(*fresh);
+      }
+      touched_.clear();
     }
-    block = std::move(refined);
-    if (seen.size() == count) return block;
-    count = seen.size();
+    return block_of_;
   }
-}
+
+ private:
+  struct Block {
+    std::uint32_t begin, end;
+    std::uint32_t marked;  // the states before this place are marked
+  };
+
+  void put(std::uint32_t state, std::uint32_t place) {
+    order_[place] = state;
+    place_[state] = place;
+  }
+  void add_block(std::uint32_t begin, std::uint32_t end) {
+    for (std::uint32_t i = begin; i < end; ++i)
+      block_of_[order_[i]] = static_cast<std::uint32_t>(blocks_.size());
+    blocks_.push_back({begin, end, begin});
+  }
+  // sources_[first_[s * classes + c] ...] lead to state s by class c.
+  void find_sources() {
+    first_.assign(a_.next.size() + 1, 0);
+    const auto edge_of = [&](std::size_t i) { return a_.next[i] * a_.classes() + i % a_.classes(); };
+    for (std::size_t i = 0; i < a_.next.size(); ++i) ++first_[edge_of(i) + 1];
+    for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
+    std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
+    sources_.resize(a_.next.size());
+    for (std::size_t i = 0; i < a_.next.size(); ++i)
+      sources_[next[edge_of(i)]++] = static_cast<std::uint32_t>(i / a_.classes());
+  }
+  void mark(std::uint32_t state) {
+    Block& block = blocks_[block_of_[state]];
+    if (place_[state] < block.marked) return;
+    if (block.marked == block.begin) touched_.push_back(block_of_[state]);
+    const std::uint32_t other = order_[block.marked];
+    put(other, place_[state]);
+    put(state, block.marked++);
+  }
+  // The smaller part of a block of which some states are marked becomes a block.
+  std::optional<std::uint32_t> split(std::uint32_t number) {
+    const Block block = blocks_[number];
+    blocks_[number].marked = block.begin;
+    if (block.marked == block.end) return std::nullopt;
+    const bool first_is_smaller = block.marked - block.begin <= block.end - block.marked;
+    blocks_[number] = first_is_smaller ? Block{block.marked, block.end, block.marked}
+                                       : Block{block.begin, block.marked, block.begin};
+    add_block(first_is_smaller ? block.begin : block.marked, first_is_smaller ? block.marked : block.end);
+    return static_cast<std::uint32_t>(blocks_.size() - 1);
+  }
+
+  const Automaton& a_;
+  std::vector<std::uint32_t> block_of_;
+  std::vector<std::uint32_t> order_;  // states, those of a block together
+  std::vector<std::uint32_t> place_;  // of a state in order_
+  std::vector<Block> blocks_;
+  std::vector<std::uint32_t> touched_;
+  std::vector<std::uint32_t> first_;
+  std::vector<std::uint32_t> sources_;
+};
 
 // Blocks become states in breadth-first order; classes that no state tells apart are joined.
 Automaton renumber(const Automaton& a, const std::vector<std::uint32_t>& block) {
@@ -71,7 +143,7 @@ Automaton renumber(const Automaton& a, const std::vector<std::uint32_t>& block) 
 }
 
 Language minimal(const Automaton& a, Work& work) {
-  return std::make_shared<const Automaton>(renumber(a, partition(a, work)));
+  return std::make_shared<const Automaton>(renumber(a, Partition(a).refine(work)));
 }
 
 Language constant(bool accepts) {
@@ -132,7 +204,7 @@ CharacterRanges complement(const CharacterRanges& ranges) {
 
 Language explore(std::vector<char32_t> starts,
                  const std::function<std::uint64_t(std::uint64_t, char32_t)>& step,
-                 const std::function<bool(std::uint64_t)>& accepts, Work& work) {
+                 const std::function<bool(std::uint64_t)>& accepts, Work& work, std::size_t limit) {
   Automaton a;
   a.starts = std::move(starts);
   std::unordered_map<std::uint64_t, std::uint32_t> number{{0, 0}};
@@ -145,7 +217,7 @@ Language explore(std::vector<char32_t> starts,
       const std::uint64_t target = step(state, c);
       const auto [found, fresh] = number.emplace(target, static_cast<std::uint32_t>(order.size()));
       if (fresh) order.push_back(target);
-      if (order.size() > SchemaLimits::states) throw TooLarge();
+      if (order.size() > limit) throw TooLarge();
       a.next.push_back(found->second);
     }
   }
@@ -177,7 +249,7 @@ Language words(std::vector<std::string> list, Work& work) {
       ends.push_back(false);
       starts.push_back(c);
       if (c < kLast) starts.push_back(c + 1);
-      if (children.size() >= SchemaLimits::states) throw TooLarge();
+      if (children.size() >= kMostPrefixes) throw TooLarge();
     }
     ends[node] = true;
   }
@@ -190,14 +262,29 @@ Language words(std::vector<std::string> list, Work& work) {
     return found == children[node].end() ? dead : found->second;
   };
   return explore(
-      starts, step, [&](std::uint64_t node) { return node != dead && ends[node]; }, work);
+      starts, step, [&](std::uint64_t node) { return node != dead && ends[node]; }, work, kMostPrefixes + 1);
 }
 
-Language lengths(std::size_t least, std::optional<std::size_t> most, Work& work) {
-  const std::uint64_t last = most ? *most + 1 : least;
-  return explore(
-      {0}, [&](std::uint64_t n, char32_t) { return std::min(n + 1, last); },
-      [&](std::uint64_t n) { return n >= least && (!most || n <= *most); }, work);
+Language with_lengths(const Language& a, std::size_t least, std::optional<std::size_t> most, Work& work) {
+  if (least == 0 && !most) return a;
+  if (least > SchemaLimits::states || (most && *most < least)) {
+    if (most && *most < least) return no_strings();
+    throw TooLarge();
+  }
+  const std::vector<bool> live = live_states(*a);
+  const std::size_t last = most ? *most + 1 : least;
+  constexpr std::uint64_t dead = ~std::uint64_t{0};
+  // A state of `a` and the number of characters so far.
+  const auto step = [&](std::uint64_t from, char32_t c) -> std::uint64_t {
+    if (from == dead) return dead;
+    const std::uint64_t length = std::min<std::uint64_t>((from >> 32) + 1, last);
+    const std::uint32_t state = a->step(static_cast<std::uint32_t>(from), c);
+    return !live[state] || (most && length > *most) ? dead : (length << 32) | state;
+  };
+  const auto accepts = [&](std::uint64_t from) {
+    return from != dead && (from >> 32) >= least && a->accepts[from & 0xFFFFFFFF];
+  };
+  return explore(a->starts, step, accepts, work);
 }
 
 Language intersect(const Language& a, const Language& b, Work& work) {

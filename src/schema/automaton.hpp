@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "schema/schema.hpp"
+
 namespace thalweg::schema {
 
 /// An automaton grew beyond SchemaLimits. Caught where keyword and place are known.
@@ -58,17 +60,18 @@ CharacterRanges normalised(CharacterRanges ranges);
 CharacterRanges complement(const CharacterRanges& ranges);
 
 /// Explores an automaton given as functions from state 0; states are any numbers. `step(state, c)` takes a
-/// character of each class.
+/// character of each class. Throws TooLarge for more than `limit` states.
 Language explore(std::vector<char32_t> starts,
                  const std::function<std::uint64_t(std::uint64_t, char32_t)>& step,
-                 const std::function<bool(std::uint64_t)>& accepts, Work& work);
+                 const std::function<bool(std::uint64_t)>& accepts, Work& work,
+                 std::size_t limit = SchemaLimits::states);
 
 Language all_strings();
 Language no_strings();
 /// The words must be valid UTF-8.
 Language words(std::vector<std::string> list, Work& work);
-/// Strings of `least` to `most` characters.
-Language lengths(std::size_t least, std::optional<std::size_t> most, Work& work);
+/// The strings of `a` that have `least` to `most` characters.
+Language with_lengths(const Language& a, std::size_t least, std::optional<std::size_t> most, Work& work);
 
 Language intersect(const Language& a, const Language& b, Work& work);
 Language unite(const Language& a, const Language& b, Work& work);

@@ -34,6 +34,11 @@ struct SchemaLimits {
   static constexpr std::size_t pattern_bytes = 4096;
   static constexpr std::size_t states = 4'000;    ///< of an automaton for one string or number
   static constexpr std::size_t work = 4'000'000;  ///< steps spent on automata, all together
+  static constexpr std::size_t shapes = 512;      ///< alternatives one schema stands for
+  static constexpr std::size_t sets = 20'000;     ///< combinations of schemas, all together
+  static constexpr std::size_t rules = 20'000;    ///< of the grammar
+  static constexpr std::size_t repetitions =
+      10'000;  ///< of characters or items; longer ones are not generated
 };
 
 struct ParseOptions {
@@ -72,5 +77,22 @@ std::optional<Violation> validate(const Schema& schema, const Json& value);
 /// The same for JSON text, whose numbers are then compared as exact decimals (`Json` rounds those of more
 /// than 64 bits). Throws InputError("value", ...) for text that is not JSON.
 std::optional<Violation> validate_text(const Schema& schema, std::string_view text);
+
+enum class Whitespace {
+  compact,  ///< none
+  natural,  ///< after `{ [ , :` and before `} ]`: nothing, one blank, or a line feed and up to 32 blanks
+};
+
+struct EbnfOptions {
+  Whitespace whitespace = Whitespace::natural;
+  /// Name of the first rule; the other rules are called "<root>_..." so that grammars can be joined.
+  std::string root = "root";
+};
+
+/// A grammar in xgrammar's EBNF whose texts are JSON values valid for `schema`. Of several spellings of one
+/// value it has the canonical one (docs/structured_outputs.md): declared properties in declared order, plain
+/// decimal numbers, escapes only where JSON needs them. Throws SchemaError for combinations that no grammar
+/// of bearable size holds and for schemas that no value satisfies.
+std::string to_ebnf(const Schema& schema, const EbnfOptions& options = {});
 
 }  // namespace thalweg::schema

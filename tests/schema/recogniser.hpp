@@ -1,0 +1,43 @@
+// Which texts a grammar has, by xgrammar's matcher, which knows nothing of schemas here.
+#pragma once
+
+#include <xgrammar/xgrammar.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace thalweg::testing {
+
+class Recogniser {
+ public:
+  explicit Recogniser(const std::string& ebnf) : compiled_(compiler().CompileGrammar(ebnf)) {}
+
+  bool accepts(const std::string& text) const {
+    xgrammar::GrammarMatcher matcher(compiled_);
+    for (const char c : text) {
+      if (!matcher.AcceptToken(static_cast<unsigned char>(c))) return false;
+    }
+    return matcher.IsCompleted();
+  }
+
+  const xgrammar::CompiledGrammar& compiled() const { return compiled_; }
+
+ private:
+  // A vocabulary of the 256 bytes and an end.
+  static xgrammar::GrammarCompiler& compiler() {
+    static xgrammar::GrammarCompiler instance = [] {
+      std::vector<std::string> bytes;
+      for (int i = 0; i < 256; ++i) bytes.emplace_back(1, static_cast<char>(i));
+      bytes.emplace_back("</s>");
+      return xgrammar::GrammarCompiler(
+          xgrammar::TokenizerInfo(bytes, xgrammar::VocabType::RAW, 257, std::vector<std::int32_t>{256}), 1,
+          false);
+    }();
+    return instance;
+  }
+
+  xgrammar::CompiledGrammar compiled_;
+};
+
+}  // namespace thalweg::testing
