@@ -18,27 +18,30 @@ void RunningMean::add(double value) {
   mean_ += std::max(kSmoothing, 1 / seen_) * (value - mean_);
 }
 
-std::size_t ConfidenceCalibration::bin_of(float confidence) {
-  return std::min(kBins - 1, static_cast<std::size_t>(std::clamp(confidence, 0.0F, 1.0F) * kBins));
-}
-
-// Between the middles of the bins the error is interpolated: rates must order drafts as finely as confidences
-// do.
-float ConfidenceCalibration::rate(float confidence) const {
+ConfidenceCalibration::Place ConfidenceCalibration::place_of(float confidence) {
   const float place = std::clamp(confidence * kBins - 0.5F, 0.0F, kBins - 1.0F);
   const auto low = static_cast<std::size_t>(place);
-  const std::size_t high = std::min(low + 1, kBins - 1);
+  return {low, std::min(low + 1, kBins - 1), place - static_cast<float>(low)};
+}
+
+float ConfidenceCalibration::rate(float confidence) const {
+  const Place place = place_of(confidence);
   const auto error = [&](std::size_t bin) { return excess_[bin] / (seen_[bin] + kPrior); };
-  const double share = place - static_cast<float>(low);
-  const double corrected = confidence + (1 - share) * error(low) + share * error(high);
+  const double corrected =
+      confidence + (1 - place.share) * error(place.low) + place.share * error(place.high);
   return static_cast<float>(std::clamp(corrected, 0.0, 1.0));
 }
 
 void ConfidenceCalibration::observe(float confidence, bool accepted) {
-  const std::size_t bin = bin_of(confidence);
-  const double keep = 1 - 1 / kMemory;
-  seen_[bin] = seen_[bin] * keep + 1;
-  excess_[bin] = excess_[bin] * keep + (accepted ? 1 : 0) - confidence;
+  const Place place = place_of(confidence);
+  const double excess = (accepted ? 1 : 0) - confidence;
+  const auto add = [&](std::size_t bin, double weight) {
+    const double keep = 1 - weight / kMemory;
+    seen_[bin] = seen_[bin] * keep + weight;
+    excess_[bin] = excess_[bin] * keep + weight * excess;
+  };
+  add(place.low, 1 - place.share);
+  add(place.high, place.share);
 }
 
 AdaptivePolicy::AdaptivePolicy(std::vector<StepCostPoint> curve, int block)

@@ -20,9 +20,16 @@ class ConfidenceCalibration {
 
  private:
   static constexpr std::size_t kBins = 16;
-  static constexpr double kPrior = 16;    // observations that the confidence itself counts for
+  static constexpr double kPrior = 4;     // observations that the confidence itself counts for
   static constexpr double kMemory = 500;  // observations after which old ones have faded
-  static std::size_t bin_of(float confidence);
+  // Between the middles of the bins observations are shared and errors interpolated: rates must order drafts
+  // as finely as confidences do.
+  struct Place {
+    std::size_t low;
+    std::size_t high;
+    double share;  // of `high`
+  };
+  static Place place_of(float confidence);
   std::array<double, kBins> seen_{};
   std::array<double, kBins> excess_{};
 };
