@@ -291,7 +291,7 @@ std::optional<Violation> validate(const Schema& schema, const Json& value) {
 }
 
 std::optional<Violation> validate_text(const Schema& schema, std::string_view text) {
-  return validate_value(schema, read_value(text, "value", kValueDepth));
+  return validate_value(schema, read_value(text, "value", kValueDepth, Repeated::last));
 }
 
 }  // namespace thalweg::schema

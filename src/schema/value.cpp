@@ -1,7 +1,7 @@
 #include "schema/value.hpp"
 
 #include <algorithm>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "base/error.hpp"
 
@@ -11,7 +11,8 @@ namespace {
 /// Builds a value from the events of nlohmann's parser, which keeps the spelling of numbers.
 class Builder final : public nlohmann::json_sax<Json> {
  public:
-  Builder(const std::string& subject, std::size_t depth) : subject_(subject), depth_(depth) {}
+  Builder(const std::string& subject, std::size_t depth, Repeated repeated)
+      : subject_(subject), depth_(depth), repeated_(repeated) {}
 
   Value take() { return std::move(root_); }
 
@@ -31,9 +32,13 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
-    if (!open_.back().names.insert(name).second)
+    Open& object = open_.back();
+    object.place = std::get<Object>(object.value.data).size();
+    const auto [known, fresh] = object.names.emplace(name, object.place);
+    if (!fresh && repeated_ == Repeated::refused)
       throw InputError(subject_, fmt::format("member \"{}\" appears twice", name));
-    open_.back().name = std::move(name);
+    object.place = known->second;
+    object.name = std::move(name);
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
@@ -45,14 +50,15 @@ class Builder final : public nlohmann::json_sax<Json> {
  private:
   struct Open {
     Value value;
-    std::string name;
-    std::unordered_set<std::string> names;
+    std::string name;       // of the member being read
+    std::size_t place = 0;  // of that member
+    std::unordered_map<std::string, std::size_t> names;
   };
 
   bool open(Value value) {
     if (open_.size() >= depth_)
       throw InputError(subject_, fmt::format("nested deeper than {} levels", depth_));
-    open_.push_back({std::move(value), {}, {}});
+    open_.push_back({std::move(value), {}, 0, {}});
     return true;
   }
   bool close() {
@@ -66,13 +72,19 @@ class Builder final : public nlohmann::json_sax<Json> {
     } else if (auto* array = std::get_if<Array>(&open_.back().value.data)) {
       array->push_back(std::move(value));
     } else {
-      std::get<Object>(open_.back().value.data).emplace_back(std::move(open_.back().name), std::move(value));
+      auto& object = std::get<Object>(open_.back().value.data);
+      if (open_.back().place < object.size()) {
+        object[open_.back().place].second = std::move(value);
+      } else {
+        object.emplace_back(std::move(open_.back().name), std::move(value));
+      }
     }
     return true;
   }
 
   const std::string& subject_;
   std::size_t depth_;
+  Repeated repeated_;
   Value root_;
   std::vector<Open> open_;
 };
@@ -131,10 +143,10 @@ std::string to_text(const Value& value) {
   return "{" + text + "}";
 }
 
-Value read_value(std::string_view text, const std::string& subject, std::size_t depth) {
+Value read_value(std::string_view text, const std::string& subject, std::size_t depth, Repeated repeated) {
   if (const auto zero = text.find('\0'); zero != text.npos)  // nlohmann takes it for the end of the text
     throw InputError(subject, fmt::format("not valid JSON: a zero byte at offset {}", zero));
-  Builder builder(subject, depth);
+  Builder builder(subject, depth, repeated);
   Json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
 }

@@ -37,9 +37,12 @@ std::string_view type_name(const Value& value);
 /// Compact JSON text; numbers in plain notation where they are of bearable length.
 std::string to_text(const Value& value);
 
-/// Throws InputError(subject, ...) for text that is not JSON, is nested deeper than `depth` or repeats a
-/// member.
-Value read_value(std::string_view text, const std::string& subject, std::size_t depth);
+/// A member that an object has twice is an error, or its last value counts.
+enum class Repeated { refused, last };
+
+/// Throws InputError(subject, ...) for text that is not JSON or is nested deeper than `depth`.
+Value read_value(std::string_view text, const std::string& subject, std::size_t depth,
+                 Repeated repeated = Repeated::refused);
 Value to_value(const Json& json);
 
 }  // namespace thalweg::schema

@@ -1,7 +1,7 @@
 // What grammars of schemas have and lack, where the public suite and the reported cases do not say it.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -181,13 +181,12 @@ TEST(Grammar, OfAHostileSchemaIsWrittenOrRefusedWithinASecond) {
       "{\"anyOf\":[" + many(R"({{"required":["a{}"]}})", 30) + "],\"unevaluatedProperties\":false}",
   };
   for (const std::string& schema : schemas) {
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();
     try {
       to_ebnf(parse_schema(schema));
     } catch (const SchemaError&) {
     }
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-    EXPECT_LT(time.count(), 1) << schema.substr(0, 100);
+    EXPECT_LT(std::clock() - begin, CLOCKS_PER_SEC) << schema.substr(0, 100);
   }
 }
 

@@ -1,7 +1,7 @@
 // Schemas that are refused: by keyword and place, and quickly.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <string>
 #include <tuple>
 
@@ -87,9 +87,9 @@ std::string repeated(const std::string& text, int count) {
 class HostileSchemaTime : public testing::TestWithParam<std::string> {};
 
 TEST_P(HostileSchemaTime, IsRefusedWithinASecond) {
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // of the processor: other work does not count
   EXPECT_THROW(parse_schema(GetParam()), InputError);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_LT(std::clock() - begin, CLOCKS_PER_SEC);
 }
 
 INSTANTIATE_TEST_SUITE_P(

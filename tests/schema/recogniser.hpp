@@ -40,4 +40,34 @@ class Recogniser {
   xgrammar::CompiledGrammar compiled_;
 };
 
+/// A text of a grammar, byte by byte.
+class ByteWalk {
+ public:
+  explicit ByteWalk(const Recogniser& grammar) : matcher_(grammar.compiled()) {}
+
+  /// The bytes that may come next.
+  std::vector<unsigned char> allowed() {
+    std::vector<std::int32_t> mask(9, -1);
+    std::int64_t shape = 9;
+    DLTensor tensor{};
+    tensor.data = mask.data();
+    tensor.device = {kDLCPU, 0};
+    tensor.ndim = 1;
+    tensor.dtype = xgrammar::GetBitmaskDLType();
+    tensor.shape = &shape;
+    matcher_.FillNextTokenBitmask(&tensor);
+    std::vector<unsigned char> bytes;
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      if ((static_cast<std::uint32_t>(mask[byte / 32]) >> (byte % 32)) % 2 == 1)
+        bytes.push_back(static_cast<unsigned char>(byte));
+    }
+    return bytes;
+  }
+  void read(char byte) { matcher_.AcceptToken(static_cast<unsigned char>(byte)); }
+  bool complete() const { return matcher_.IsCompleted(); }
+
+ private:
+  xgrammar::GrammarMatcher matcher_;
+};
+
 }  // namespace thalweg::testing

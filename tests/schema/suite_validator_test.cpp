@@ -1,7 +1,7 @@
 // Every case of the public test suite, against the validator.
 #include <gtest/gtest.h>
 
-#include <map>
+#include <optional>
 
 #include "schema/schema.hpp"
 #include "schema/suite.hpp"
@@ -17,7 +17,6 @@ bool is_required(const SuiteGroup& group) {
 }
 
 TEST(JsonSchemaSuite, ValidatorAnswersEveryCaseOfASupportedRequiredGroupRight) {
-  std::map<std::string, int> unsupported;
   int groups = 0;
   int supported = 0;
   int cases = 0;
@@ -27,8 +26,7 @@ TEST(JsonSchemaSuite, ValidatorAnswersEveryCaseOfASupportedRequiredGroupRight) {
     std::optional<Schema> schema;
     try {
       schema = parse_schema(group.schema, {.assert_formats = false});
-    } catch (const SchemaError& error) {
-      ++unsupported[group.file + " (" + error.keyword() + ")"];
+    } catch (const SchemaError&) {
       continue;
     }
     ++supported;
@@ -40,7 +38,6 @@ TEST(JsonSchemaSuite, ValidatorAnswersEveryCaseOfASupportedRequiredGroupRight) {
           << test.text;
     }
   }
-  for (const auto& [file, count] : unsupported) std::printf("unsupported: %d x %s\n", count, file.c_str());
   std::printf("%d cases in %d of %d groups\n", cases, supported, groups);
   EXPECT_GE(supported * 100, groups * 85);
 }

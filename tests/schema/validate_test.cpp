@@ -40,9 +40,14 @@ TEST(Validation, ComparesNumbersAsExactDecimals) {
 }
 
 TEST(Validation, OfTextThatIsNotJsonIsAnInputError) {
-  for (const char* text :
-       {"", "{", "1 2", "[1,]", "{\"a\":1,\"a\":1}", "01", "+1", "\"\xFF\"", "\"\\ud800\""})
+  for (const char* text : {"", "{", "1 2", "[1,]", "01", "+1", "\"\xFF\"", "\"\\ud800\""})
     EXPECT_THROW(validate_text(parse_schema("true"), text), InputError) << text;
+}
+
+TEST(Validation, TakesTheLastValueOfARepeatedMember) {
+  const Schema schema = parse_schema(R"({"properties":{"a":{"const":2}},"maxProperties":2})");
+  EXPECT_FALSE(validate_text(schema, R"({"a":1,"b":0,"a":2})"));
+  EXPECT_TRUE(validate_text(schema, R"({"a":2,"b":0,"a":1})"));
 }
 
 TEST(Validation, FormatsAreConditionsUnlessTheyAreAskedToBeRemarks) {
