@@ -156,10 +156,11 @@ TEST(Grammar, ThatCannotBeHeldIsRefusedByKeywordAndPlace) {
   }
 }
 
+// `form` with each number below `count`, joined by commas.
 std::string many(const char* form, int count) {
-  std::string list;
-  for (int i = 0; i < count; ++i) list += (i == 0 ? "" : ",") + fmt::format(fmt::runtime(form), i);
-  return list;
+  std::vector<std::string> list;
+  for (int i = 0; i < count; ++i) list.push_back(fmt::format(fmt::runtime(form), i));
+  return fmt::format("{}", fmt::join(list, ","));
 }
 
 TEST(Grammar, OfAHostileSchemaIsWrittenOrRefusedWithinASecond) {
