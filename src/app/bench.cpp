@@ -40,6 +40,7 @@ void add_bench(CLI::App& app) {
   add_bench_decode(*bench);
   add_bench_prefix(*bench);
   add_bench_acceptance(*bench);
+  add_bench_grammar(*bench);
 }
 
 }  // namespace thalweg::app

@@ -20,6 +20,7 @@ void add_bench(CLI::App& app);
 void add_bench_decode(CLI::App& bench);
 void add_bench_prefix(CLI::App& bench);
 void add_bench_acceptance(CLI::App& bench);
+void add_bench_grammar(CLI::App& bench);
 
 /// `eval`: quality of a checkpoint, and what an approximation costs of it (docs/replay.md).
 void add_eval(CLI::App& app);

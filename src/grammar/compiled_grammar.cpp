@@ -1,9 +1,15 @@
 #include "grammar/compiled_grammar.hpp"
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <stdexcept>
 #include <utility>
 
+#include "base/error.hpp"
 #include "grammar/compiled_rules.hpp"
+#include "grammar/limits.hpp"
+#include "grammar/xgrammar_hooks.hpp"
 
 namespace thalweg::grammar {
 namespace {
@@ -58,7 +64,15 @@ bool Matcher::fill_mask(std::span<std::uint32_t> mask) {
   tensor.ndim = 1;
   tensor.dtype = xgrammar::GetBitmaskDLType();
   tensor.shape = &shape;
-  return state_->matcher.FillNextTokenBitmask(&tensor);
+  CompileWatch watch{std::chrono::steady_clock::now() + GrammarLimits::mask_time, 0, {}};
+  const Watched watched(watch);
+  try {
+    return state_->matcher.FillNextTokenBitmask(&tensor);
+  } catch (const CompileTimeout&) {
+    throw WorkError(
+        fmt::format("grammar: expected the mask of a token within {} ms, found that it takes longer",
+                    GrammarLimits::mask_time.count()));
+  }
 }
 
 bool Matcher::accept(std::int32_t token) {

@@ -48,7 +48,8 @@ class Matcher {
   /// Words of a mask over the vocabulary.
   std::size_t mask_words() const;
   /// Writes which tokens may come next: bit t % 32 of word t / 32, end of sequence among them where the
-  /// grammar may end. False: every token may, and `mask` (mask_words() long) is left as it is.
+  /// grammar may end. False: every token may, and `mask` (mask_words() long) is left as it is. Throws
+  /// WorkError if it takes longer than GrammarLimits::mask_time; then the matcher is of no more use.
   bool fill_mask(std::span<std::uint32_t> mask);
   /// Takes one token. False, and nothing changes, if the grammar does not allow it.
   bool accept(std::int32_t token);

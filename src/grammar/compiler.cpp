@@ -23,15 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Sets the watch of this thread for a scope.
-class Watched {
- public:
-  explicit Watched(CompileWatch& watch) { compile_watch = &watch; }
-  ~Watched() { compile_watch = nullptr; }
-  Watched(const Watched&) = delete;
-  Watched& operator=(const Watched&) = delete;
-};
-
 // Added tokens are never text. The markup token gets bytes that no text has, so that only its id matches.
 xgrammar::TokenizerInfo vocabulary_of(const text::Tokenizer& tokenizer, std::int32_t vocab_size,
                                       std::int32_t eos_token, std::int32_t markup) {

@@ -14,17 +14,21 @@
 namespace thalweg::grammar {
 namespace {
 
-// RFC 8259, with at most 16 blanks in a row: a model must not be able to stop making progress.
+// RFC 8259, with one blank or one line end and its indentation between parts. The shape decides what a mask
+// costs: strings recur on their right side, and assertions say what may follow them (`<` after an argument of
+// a call), so that nearly every token is decided when the rules are compiled.
 constexpr std::string_view kJsonRules = R"(
-json_object ::= "{" json_ws "}" | "{" json_ws json_member (json_ws "," json_ws json_member)* json_ws "}"
-json_member ::= json_string json_ws ":" json_ws json_value
-json_array ::= "[" json_ws "]" | "[" json_ws json_value (json_ws "," json_ws json_value)* json_ws "]"
-json_value ::= json_object | json_array | json_string | json_number | "true" | "false" | "null"
-json_string ::= "\"" json_char* "\""
-json_char ::= [^"\\\x00-\x1F] | "\\" json_escape
-json_escape ::= ["\\/bfnrt] | "u" [0-9A-Fa-f]{4}
+json_object ::= "{" json_ws (json_member (json_ws "," json_ws json_member)* json_ws)? "}"
+json_member ::= json_key json_ws ":" json_ws json_value
+json_array ::= "[" json_ws (json_value (json_ws "," json_ws json_value)* json_ws)? "]"
+json_value ::= json_object | json_array | json_text | json_number | "true" | "false" | "null"
+json_key ::= "\"" json_key_rest (= json_ws ":")
+json_key_rest ::= "\"" | [^"\\\x00-\x1F] json_key_rest | "\\" json_escape json_key_rest
+json_text ::= "\"" json_text_rest (= json_ws [,}\]<])
+json_text_rest ::= "\"" | [^"\\\x00-\x1F] json_text_rest | "\\" json_escape json_text_rest (= json_ws [,}\]<])
+json_escape ::= ["\\/bfnrt] | "u" [0-9A-Fa-f] [0-9A-Fa-f] [0-9A-Fa-f] [0-9A-Fa-f]
 json_number ::= "-"? ("0" | [1-9] [0-9]*) ("." [0-9]+)? ([eE] [+\-]? [0-9]+)?
-json_ws ::= [ \t\n\r]{0,16}
+json_ws ::= "" | " " | "\n" [ \t]*
 )";
 
 std::string choice_rules(const Constraint& constraint, const std::string& subject) {
@@ -66,8 +70,7 @@ std::string tool_rules(const Constraint& constraint, std::int32_t markup_token) 
 mark ::= Token({})
 invoke ::= "<" mark " invoke name=\"" name "\">\n" (parameter+ | "\n") "</" mark " invoke>"
 name ::= {}
-parameter ::= "<" mark " parameter name=\"" key "\" string=\"" value "</" mark " parameter>\n"
-key ::= [^"<>\n\r]{{1,256}}
+parameter ::= "<" mark " parameter name=\"" [^"<>\n\r] [^"<>\n\r]* "\" string=\"" value "</" mark " parameter>\n"
 value ::= "true\">" [^]* | "false\">" json_value
 {})",
                      constraint.calls_required ? "" : "\" calls>\\n\" ", markup_token, names, kJsonRules);

@@ -1,6 +1,6 @@
-// What is put into every source of xgrammar: a time bound for compilations, and its log. Included by the
-// compiler's command line (cmake/xgrammar.cmake), so that the library never sees ours and needs no linking
-// back.
+// What is put into every source of xgrammar: a time bound for compilations and masks, and its log. Included
+// by the compiler's command line (cmake/xgrammar.cmake), so that the library never sees ours and needs no
+// linking back.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace thalweg::grammar {
 
-/// The compilation running on this thread.
+/// The compilation, or the mask being filled, on this thread.
 struct CompileWatch {
   std::chrono::steady_clock::time_point deadline;
   unsigned calls = 0;
@@ -17,7 +17,19 @@ struct CompileWatch {
 };
 inline thread_local CompileWatch* compile_watch = nullptr;
 
-/// A compilation took longer than its deadline.
+/// Sets the watch of this thread for a scope.
+class Watched {
+ public:
+  explicit Watched(CompileWatch& watch) : outer_(compile_watch) { compile_watch = &watch; }
+  ~Watched() { compile_watch = outer_; }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+ private:
+  CompileWatch* outer_;
+};
+
+/// A compilation, or a mask, took longer than its deadline.
 class CompileTimeout : public std::runtime_error {
  public:
   CompileTimeout() : std::runtime_error("the time bound is over") {}
@@ -29,7 +41,7 @@ class GrammarRefused : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Called from the loops of a compilation. Throws CompileTimeout.
+/// Called from the loops of compilations and masks. Throws CompileTimeout.
 inline void check_compile_deadline() {
   CompileWatch* watch = compile_watch;
   if (watch == nullptr || ++watch->calls % 64 != 0) return;

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "grammar/compiler.hpp"
+#include "support/text_data.hpp"
 
 namespace thalweg::grammar {
 namespace {
@@ -228,6 +229,24 @@ TEST(Matcher, RollbackRestoresEveryMask) {
     EXPECT_EQ(mask_of(copy), masks[i]) << i;
   }
   EXPECT_THROW(matcher.rollback(1), std::out_of_range);
+}
+
+TEST(Compiler, CompilesEveryKindForTheReleasedVocabulary) {
+  const text::Tokenizer& released = thalweg::testing::released_tokenizer();
+  Compiler large(released, released.vocab_size(), kEos);
+  const auto takes_text = [&](const Constraint& constraint, const std::string& text) {
+    Matcher matcher(large.compile(constraint).get());
+    for (const auto token : released.encode(text)) {
+      if (!matcher.accept(token)) return false;
+    }
+    return matcher.finished();
+  };
+  EXPECT_TRUE(takes_text({.kind = Kind::json_object}, "{\"city\": \"北京\", \"days\": [1, 2.5]}"));
+  EXPECT_TRUE(takes_text(regex("([A-Z][a-z]{1,12} ?){1,20}"), "Hello World"));
+  EXPECT_TRUE(takes_text(
+      {.kind = Kind::tool_calls, .tools = {{"f"}, {"g"}}, .calls_required = true},
+      "<｜DSML｜ invoke name=\"g\">\n<｜DSML｜ parameter name=\"x\" string=\"false\">\"a\"</｜DSML｜ "
+      "parameter>\n</｜DSML｜ invoke>\n</｜DSML｜ calls>"));
 }
 
 TEST(Compiler, RefusesHostileInputWithinASecond) {
