@@ -69,6 +69,7 @@ struct Request {
   bool ignore_eos = false;
   // What the answer is held to: one of these at most, and not together with ignore_eos. What cannot be
   // compiled ends the answer as failed.
+  std::string json_schema;           ///< JSON valid for this JSON Schema
   bool json_object = false;          ///< one JSON object
   std::string regex;                 ///< an expression that the whole answer matches
   std::string grammar;               ///< an EBNF grammar with the rule `root`

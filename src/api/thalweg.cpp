@@ -51,12 +51,13 @@ engine::EngineOptions engine_options(const Options& options) {
 std::optional<grammar::Constraint> constraint_of(const Request& request) {
   using Kind = grammar::Constraint::Kind;
   std::vector<grammar::Constraint> given;
+  if (!request.json_schema.empty()) given.push_back({.kind = Kind::json_schema, .text = request.json_schema});
   if (request.json_object) given.push_back({.kind = Kind::json_object});
   if (!request.regex.empty()) given.push_back({.kind = Kind::regex, .text = request.regex});
   if (!request.grammar.empty()) given.push_back({.kind = Kind::ebnf, .text = request.grammar});
   if (!request.choices.empty()) given.push_back({.kind = Kind::choice, .choices = request.choices});
   if (given.size() > 1)
-    throw InputError("request", "one of json_object, regex, grammar and choices", "several");
+    throw InputError("request", "one of json_schema, json_object, regex, grammar and choices", "several");
   if (given.empty()) return std::nullopt;
   return std::move(given.front());
 }

@@ -102,7 +102,7 @@ namespace {
 // Only one of them: a second is refused by its name.
 void set_constraint(SamplingOptions& options, const std::string& name, grammar::Constraint constraint) {
   if (options.constraint)
-    throw UsageError(name + ": only one of --json-object, --regex, --grammar, --choice");
+    throw UsageError(name + ": only one of --json-schema, --json-object, --regex, --grammar, --choice");
   options.constraint = std::move(constraint);
 }
 
@@ -110,6 +110,15 @@ void set_constraint(SamplingOptions& options, const std::string& name, grammar::
 
 void add_constraint_options(CLI::App& command, SamplingOptions& options) {
   using Kind = grammar::Constraint::Kind;
+  command
+      .add_option_function<std::string>(
+          "--json-schema",
+          [&options](const std::string& file) {
+            set_constraint(options, "--json-schema",
+                           {.kind = Kind::json_schema, .text = read_text_file(file), .field = file});
+          },
+          "The answer is JSON valid for the schema of this file")
+      ->type_name("FILE");
   command.add_flag_callback(
       "--json-object", [&options] { set_constraint(options, "--json-object", {.kind = Kind::json_object}); },
       "The answer is one JSON object");

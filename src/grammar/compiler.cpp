@@ -59,7 +59,8 @@ class Compiler::Thread {
   }
 
   void add(const Constraint& constraint, Done done) {
-    Work work{to_rules(constraint, markup_), subject_of(constraint), start_of(constraint), std::move(done)};
+    Work work{is_slow(constraint) ? "" : to_rules(constraint, markup_), constraint, start_of(constraint),
+              std::move(done)};
     const std::lock_guard lock(mutex_);
     if (queue_.size() >= GrammarLimits::waiting)
       throw WorkError("too many grammars are waiting to be compiled");
@@ -68,7 +69,7 @@ class Compiler::Thread {
   }
 
   void check(const Constraint& constraint) const {
-    to_rules(constraint, markup_);
+    if (!is_slow(constraint)) to_rules(constraint, markup_);
     if (!constraint.after_token || (*constraint.after_token >= 0 && *constraint.after_token < vocab_size_))
       return;
     throw InputError("after_token", fmt::format("a token id below {}", vocab_size_),
@@ -83,8 +84,8 @@ class Compiler::Thread {
  private:
   using Rules = CompiledGrammar::Rules;
   struct Work {
-    std::string rules;
-    std::string subject;
+    std::string rules;  // empty: still to be made
+    Constraint constraint;
     CompiledGrammar::Start start;
     Done done;
   };
@@ -93,6 +94,11 @@ class Compiler::Thread {
     std::shared_ptr<const Rules> compiled;
     std::size_t bytes;
   };
+
+  // Reading a hostile schema takes as long as a compilation: callers must not wait for it.
+  static bool is_slow(const Constraint& constraint) {
+    return constraint.kind == Constraint::Kind::json_schema;
+  }
 
   CompiledGrammar::Start start_of(const Constraint& constraint) const {
     if (constraint.kind != Constraint::Kind::tool_calls) return {constraint.after_token, std::nullopt};
@@ -113,6 +119,7 @@ class Compiler::Thread {
       std::shared_ptr<const CompiledGrammar> grammar;
       std::exception_ptr error;
       try {
+        if (work.rules.empty()) work.rules = to_rules(work.constraint, markup_);
         grammar = std::make_shared<CompiledGrammar>(find_or_compile(work), work.start);
       } catch (...) {
         error = std::current_exception();
@@ -147,26 +154,27 @@ class Compiler::Thread {
   std::shared_ptr<const Rules> compile(const Work& work) {
     CompileWatch watch{Clock::now() + GrammarLimits::compile_time, 0, {}};
     const Watched watched(watch);
+    const std::string subject = subject_of(work.constraint);
     try {
       auto rules = std::make_shared<Rules>(
           Rules{compiler_->CompileGrammar(work.rules), &tokenizer_, eos_token_, vocab_size_});
-      if (!watch.warning.empty()) throw InputError(work.subject, watch.warning);
+      if (!watch.warning.empty()) throw InputError(subject, watch.warning);
       Matcher first(std::make_shared<CompiledGrammar>(rules, CompiledGrammar::Start{}));
       std::vector<std::uint32_t> mask(first.mask_words());
       const bool masked = first.fill_mask(mask);
       if (masked && std::all_of(mask.begin(), mask.end(), [](std::uint32_t word) { return word == 0; }))
-        throw InputError(work.subject, "an output that it matches", "none");
+        throw InputError(subject, "an output that it matches", "none");
       return rules;
     } catch (const Error&) {
       throw;
     } catch (const CompileTimeout&) {
-      throw InputError(work.subject,
+      throw InputError(subject,
                        fmt::format("what compiles within {} ms", GrammarLimits::compile_time.count()),
                        "something larger");
     } catch (const GrammarRefused& refused) {
-      throw InputError(work.subject, refused.what());
+      throw InputError(subject, refused.what());
     } catch (const std::exception&) {
-      throw InputError(work.subject, "cannot be compiled");
+      throw InputError(subject, "cannot be compiled");
     }
   }
 

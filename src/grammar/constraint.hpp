@@ -18,6 +18,7 @@ struct ToolForm {
 /// Plain data; `to_grammar` (rules.hpp) says what is refused.
 struct Constraint {
   enum class Kind {
+    json_schema,  ///< JSON valid for the schema `text`
     json_object,  ///< one JSON object, blanks between its parts
     regex,        ///< `text` matches the whole output
     ebnf,         ///< `text` is a grammar whose start is the rule `root`
@@ -33,7 +34,8 @@ struct Constraint {
   /// what follows. Not for tool_calls, which begin where the model opens a block.
   std::optional<std::int32_t> after_token = {};
 
-  /// What errors call it, in the words of whoever asked; empty: regex, grammar, choice, json_object, tools.
+  /// What errors call it, in the words of whoever asked; empty: json_schema, regex, grammar, choice,
+  /// json_object, tools.
   std::string field = {};
 
   bool operator==(const Constraint&) const = default;

@@ -9,6 +9,7 @@
 #include "grammar/ebnf_check.hpp"
 #include "grammar/limits.hpp"
 #include "grammar/regex_rules.hpp"
+#include "schema/schema.hpp"
 #include "text/utf8.hpp"
 
 namespace thalweg::grammar {
@@ -76,11 +77,21 @@ value ::= "true\">" [^]* | "false\">" json_value
                      constraint.calls_required ? "" : "\" calls>\\n\" ", markup_token, names, kJsonRules);
 }
 
+std::string schema_rules(const Constraint& constraint, const std::string& subject) {
+  try {
+    return schema::to_ebnf(schema::parse_schema(constraint.text));
+  } catch (const InputError& error) {
+    throw InputError(subject, error.what());
+  }
+}
+
 }  // namespace
 
 std::string subject_of(const Constraint& constraint) {
   if (!constraint.field.empty()) return constraint.field;
   switch (constraint.kind) {
+    case Constraint::Kind::json_schema:
+      return "json_schema";
     case Constraint::Kind::json_object:
       return "json_object";
     case Constraint::Kind::regex:
@@ -98,6 +109,8 @@ std::string subject_of(const Constraint& constraint) {
 std::string to_rules(const Constraint& constraint, std::int32_t markup_token) {
   const std::string subject = subject_of(constraint);
   switch (constraint.kind) {
+    case Constraint::Kind::json_schema:
+      return schema_rules(constraint, subject);
     case Constraint::Kind::json_object:
       return "root ::= json_object\n" + std::string(kJsonRules);
     case Constraint::Kind::regex:

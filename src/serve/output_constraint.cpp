@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "wire/fields.hpp"
 
 namespace thalweg::serve {
@@ -30,6 +32,38 @@ Constraint tool_constraint(const wire::Request& request, bool required) {
   return constraint;
 }
 
+// A schema of strict mode: objects that list properties are closed and have all of them. (The rewriting for
+// the prompt, text/strict_schema.hpp, has checked it, but drops keywords that an answer must still obey.)
+void close_objects(Json& schema) {
+  if (schema.is_array()) {
+    for (Json& item : schema) close_objects(item);
+  }
+  if (!schema.is_object()) return;
+  for (const char* name : {"properties", "$defs", "definitions"}) {
+    if (!schema.contains(name) || !schema[name].is_object()) continue;
+    for (auto& member : schema[name].items()) close_objects(member.value());
+  }
+  for (const char* name : {"items", "prefixItems", "anyOf", "oneOf", "allOf"}) {
+    if (schema.contains(name)) close_objects(schema[name]);
+  }
+  if (!schema.contains("properties") || !schema["properties"].is_object()) return;
+  Json names = Json::array();
+  for (const auto& member : schema["properties"].items()) names.push_back(member.key());
+  schema["required"] = std::move(names);
+  schema["additionalProperties"] = false;
+}
+
+std::string schema_text(const text::ResponseFormat& format) {
+  Json schema = format.schema;
+  if (format.strict) close_objects(schema);
+  return to_text(schema);
+}
+
+// Chat Completions wraps the schema once more.
+std::string schema_field(std::string_view format_field) {
+  return fmt::format("{}{}.schema", format_field, format_field == "response_format" ? ".json_schema" : "");
+}
+
 }  // namespace
 
 std::optional<Constraint> output_constraint(const wire::Request& request, const text::SpecialTokens& specials,
@@ -44,11 +78,13 @@ std::optional<Constraint> output_constraint(const wire::Request& request, const 
     case Kind::tool_call_required:
       return tool_constraint(request, true);
     case Kind::json:
-      if (!wanted->text.empty()) {
-        wire::rejected(fmt::format("{}: json_schema is not supported yet, use json_object", format_field),
-                       format_field);
+      if (wanted->text.empty()) {
+        constraint.kind = Constraint::Kind::json_object;
+      } else {
+        constraint.kind = Constraint::Kind::json_schema;
+        constraint.text = schema_text(request.conversation.response_format);
+        constraint.field = schema_field(format_field);
       }
-      constraint.kind = Constraint::Kind::json_object;
       break;
     case Kind::regex:
       constraint.kind = Constraint::Kind::regex;

@@ -33,12 +33,15 @@ struct Cell {
   Request request;
 };
 
-// {no grammar, JSON, regular expression, tool calls} x {log-probabilities, n = 3, stop string, penalties} at
-// temperature 0 and 1.
+// {no grammar, JSON, JSON schema, regular expression, tool calls} x {log-probabilities, n = 3, stop string,
+// penalties} at temperature 0 and 1.
 std::vector<Cell> cells() {
   const std::vector<std::pair<std::string, std::optional<Constraint>>> constraints = {
       {"none", std::nullopt},
       {"JSON", Constraint{.kind = Constraint::Kind::json_object}},
+      {"schema", Constraint{.kind = Constraint::Kind::json_schema,
+                            .text = R"({"type": "object", "required": ["name"], "properties": {
+                              "name": {"enum": ["Rhine", "Danube", "Elbe"]}, "km": {"type": "integer"}}})"}},
       {"regex", regex("( [A-Z][a-z]{2,8},){1,3} and the end\\.")},
       {"tools",
        Constraint{

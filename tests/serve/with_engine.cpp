@@ -4,6 +4,7 @@
 #include <regex>
 #include <thread>
 
+#include "schema/schema.hpp"
 #include "serve/event_stream.hpp"
 #include "serve/http_client.hpp"
 #include "serve/http_server.hpp"
@@ -198,6 +199,55 @@ TEST(WithEngine, AnswersFollowTheirFormat) {
       std::regex_match(answer["message"]["content"].get<std::string>(), std::regex("(yes|no), [0-9]{2}")))
       << answer;
   EXPECT_EQ(answer["finish_reason"], "stop");
+}
+
+TEST(WithEngine, AnswersAreValidForTheirSchema) {
+  Served served;
+  const std::string river = R"("river": {"enum": ["Rhine", "Elbe"]})";
+  const std::string km = R"("km": {"type": "integer", "minimum": 3, "maximum": 80})";
+  const std::string open =
+      R"({"type": "object", "required": ["km"], "properties": {)" + river + ", " + km + "}}";
+  // Strict: objects are closed and have all their members, and what else the schema says still holds.
+  const std::string closed = R"({"type": "object", "required": ["river", "km"], "additionalProperties": false,
+      "properties": {"river": {"type": "string", "enum": ["Rhine", "Elbe"]}, )" +
+                             km + "}}";
+  const std::tuple<const char*, std::string, std::string> cases[] = {{"false", open, open},
+                                                                     {"true", closed, closed}};
+  for (const auto& [strict, schema, expected] : cases) {
+    const Json answer = served.chat(R"(, "max_tokens": 200, "response_format": {"type": "json_schema",
+        "json_schema": {"name": "n", "strict": )" +
+                                    std::string(strict) + R"(, "schema": )" + schema + "}}");
+    ASSERT_TRUE(answer.contains("choices")) << answer;
+    const Json& choice = answer["choices"][0];
+    if (std::string(strict) == "true") EXPECT_EQ(choice["finish_reason"], "stop") << answer;
+    if (choice["finish_reason"] != "stop") continue;
+    const std::string text = choice["message"]["content"].get<std::string>();
+    EXPECT_FALSE(schema::validate_text(schema::parse_schema(expected), text)) << answer;
+  }
+}
+
+TEST(WithEngine, SchemasThatAreNotHonouredAreRefusedWithKeywordAndPlaceWithinASecond) {
+  Served served;
+  const std::pair<std::string, std::string> cases[] = {
+      {R"({"properties": {"a": {"colour": "red"}}})", "colour"},
+      {R"x({"properties": {"a": {"pattern": "(?=a)b"}}})x", "pattern"},
+      {R"({"$ref": "https://example.org/schema"})", "$ref"},
+      {R"x({"pattern": "((((a{1,99}){1,99}){1,99}){1,99})"})x", ""},
+      {R"({"type": "string", "minLength": 3, "maxLength": 2})", ""},
+  };
+  for (const auto& [schema, keyword] : cases) {
+    const auto begin = std::chrono::steady_clock::now();
+    const ClientReply reply =
+        HttpClient(served.server.port())
+            .post("/chat/completions", Served::body(R"(, "response_format": {"type": "json_schema",
+                "json_schema": {"name": "n", "schema": )" +
+                                                    schema + "}}"));
+    EXPECT_EQ(reply.status, 400) << reply.body;
+    EXPECT_EQ(reply.json()["error"]["param"], "response_format.json_schema.schema") << reply.body;
+    EXPECT_NE(reply.json()["error"]["message"].get<std::string>().find(keyword), std::string::npos)
+        << reply.body;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
+  }
 }
 
 TEST(WithEngine, ARequiredCallIsACallOfThatTool) {
