@@ -26,6 +26,10 @@ std::vector<std::pair<std::string, Constraint>> constraints() {
   for (const char* name : {"get_weather", "search", "send_mail"}) tools.tools.push_back({name});
   return {
       {"json_object", {.kind = Kind::json_object}},
+      {"json_schema", {.kind = Kind::json_schema, .text = R"({"type": "object", "additionalProperties": false,
+              "required": ["name", "age", "tags"], "properties": {"name": {"type": "string"},
+              "age": {"type": "integer", "minimum": 0, "maximum": 130},
+              "tags": {"type": "array", "items": {"type": "string", "pattern": "^[a-z]+$"}}}})"}},
       {"regex, a date", {.kind = Kind::regex, .text = "[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]"}},
       {"regex, words", {.kind = Kind::regex, .text = "([A-Z][a-z]+ ){3,40}\\."}},
       {"ebnf, sums", {.kind = Kind::ebnf, .text = "root ::= t ([-+*/] t)*\nt ::= [0-9]+ | \"(\" root \")\""}},

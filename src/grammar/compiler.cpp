@@ -97,7 +97,9 @@ class Compiler::Thread {
 
   // Reading a hostile schema takes as long as a compilation: callers must not wait for it.
   static bool is_slow(const Constraint& constraint) {
-    return constraint.kind == Constraint::Kind::json_schema;
+    return constraint.kind == Constraint::Kind::json_schema ||
+           std::any_of(constraint.tools.begin(), constraint.tools.end(),
+                       [](const ToolForm& tool) { return tool.parameters.has_value(); });
   }
 
   CompiledGrammar::Start start_of(const Constraint& constraint) const {

@@ -8,9 +8,11 @@
 
 namespace thalweg::grammar {
 
-/// A tool whose calls are held to its name and to well-formed arguments.
+/// A tool whose calls are held to its name and to well-formed arguments, and to a schema if there is one.
 struct ToolForm {
   std::string name;
+  /// JSON Schema of the arguments: an object with `additionalProperties: false`. Absent: any arguments.
+  std::optional<std::string> parameters = {};
 
   bool operator==(const ToolForm&) const = default;
 };

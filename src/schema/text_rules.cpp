@@ -11,7 +11,8 @@ namespace thalweg::schema {
 namespace {
 
 constexpr char32_t kLast = 0x10FFFF;
-constexpr int kInlineDepth = 30;  // states written into one another before one becomes a rule
+constexpr std::size_t kWrittenOut = 16;  // longer strings count their characters, which masks pay for
+constexpr int kInlineDepth = 30;         // states written into one another before one becomes a rule
 
 bool holds(const CharacterRanges& ranges, char32_t first, char32_t last) {
   return std::any_of(ranges.begin(), ranges.end(),
@@ -34,7 +35,9 @@ std::string quoted(const std::string& text) {
 }
 
 /// Writes an automaton as rules: states that are reached in one way are written where they are reached,
-/// states that lead to themselves become repetitions.
+/// states that lead to themselves become repetitions. In JSON texts the closing quote is part of what an
+/// accepting state leads to, and repetition is recursion on the right: a mask then knows without looking
+/// further which tokens may end the string (thousands of times quicker than `"\"" (character)* "\""`).
 class AutomatonRules {
  public:
   AutomatonRules(TextRules& texts, const Automaton& automaton, bool json)
@@ -71,7 +74,7 @@ class AutomatonRules {
       edges_[state][target].push_back({automaton_.starts[c], last});
     }
     for (const auto& [target, ranges] : edges_[state]) {
-      if (target != state) ++ways_in_[target];
+      if (target != state || json_) ++ways_in_[target];
     }
   }
 
@@ -89,10 +92,10 @@ class AutomatonRules {
   PartId body(std::uint32_t state, int depth) {
     std::vector<PartId> branches;
     std::optional<PartId> loop;
-    if (automaton_.accepts[state]) branches.push_back(rules_.nothing());
+    if (automaton_.accepts[state]) branches.push_back(json_ ? rules_.literal("\"") : rules_.nothing());
     for (const auto& [target, ranges] : edges_[state]) {
       const PartId step = json_ ? texts_.escaped(ranges) : rules_.characters(ranges);
-      if (target == state) {
+      if (target == state && !json_) {
         loop = rules_.repeat(step, 0, std::nullopt);
       } else {
         branches.push_back(rules_.sequence({step, part_of(target, depth + 1)}));
@@ -120,15 +123,40 @@ PartId TextRules::content(const Language& language, bool json) {
 PartId TextRules::string(const Language& language) {
   const auto [found, fresh] = strings_.try_emplace(language, 0);
   if (!fresh) return found->second;
-  const PartId quote = rules_.literal("\"");
-  const PartId part = rules_.rule_of(rules_.sequence({quote, content(language, true), quote}));
+  const PartId part = rules_.rule_of(rules_.sequence({rules_.literal("\""), content(language, true)}));
   return strings_[language] = part;
 }
 
 PartId TextRules::string(const StringShape& shape) {
   if (!is_all(shape.language) || (shape.least == 0 && !shape.most)) return string(shape.language);
+  if (shape.most && *shape.most < shape.least) return rules_.impossible();
   const PartId quote = rules_.literal("\"");
-  return rules_.sequence({quote, rules_.repeat(character(), shape.least, shape.most), quote});
+  if (shape.most.value_or(shape.least) > kWrittenOut)
+    return rules_.sequence({quote, rules_.repeat(character(), shape.least, shape.most), quote});
+  return rules_.sequence({quote, lengths(shape.least, shape.most)});
+}
+
+// Written out, not referred to: where a rule ends inside a token, its mask is not known when it is compiled.
+PartId TextRules::character_before(PartId rest) {
+  return rules_.choice({rules_.sequence({unescaped(), rest}), rules_.sequence({escape(), rest})});
+}
+
+// Strings of a length, closing quote included: a rule for each character that may be the last one.
+PartId TextRules::lengths(std::size_t least, std::optional<std::size_t> most) {
+  const auto [found, fresh] = lengths_.try_emplace({least, most}, 0);
+  if (!fresh) return found->second;
+  const PartId quote = rules_.literal("\"");
+  PartId rest = quote;
+  if (!most) {
+    const RuleId more = rules_.add_rule();
+    rest = rules_.reference(more);
+    rules_.define(more, rules_.choice({quote, character_before(rest)}));
+  }
+  for (std::size_t length = most.value_or(least); length-- > 0;) {
+    const PartId longer = character_before(rest);
+    rest = rules_.rule_of(length < least ? longer : rules_.choice({quote, longer}));
+  }
+  return lengths_[{least, most}] = rest;
 }
 
 PartId TextRules::number(const Language& language) {
@@ -154,7 +182,16 @@ PartId TextRules::any_number() {
 
 // Any character in any spelling; what lies beyond U+FFFF may be a pair of escapes.
 PartId TextRules::character() {
-  if (!character_) {
+  if (!character_) character_ = rules_.rule_of(rules_.choice({unescaped(), escape()}));
+  return *character_;
+}
+
+PartId TextRules::unescaped() {
+  return rules_.characters({{0x20, 0x21}, {0x23, 0x5B}, {0x5D, kLast}});
+}
+
+PartId TextRules::escape() {
+  if (!escape_) {
     const CharacterRanges hex{{'0', '9'}, {'A', 'F'}, {'a', 'f'}};
     const auto of = [&](CharacterRanges ranges) { return rules_.characters(std::move(ranges)); };
     const PartId d = of({{'D', 'D'}, {'d', 'd'}});
@@ -164,7 +201,7 @@ PartId TextRules::character() {
          rules_.sequence({d, of({{'0', '7'}}), two}),
          rules_.sequence({d, of({{'8', '9'}, {'A', 'B'}, {'a', 'b'}}), two, rules_.literal("\\u"), d,
                           of({{'C', 'F'}, {'c', 'f'}}), two})});
-    const PartId escape = rules_.sequence(
+    escape_ = rules_.rule_of(rules_.sequence(
         {rules_.literal("\\"), rules_.choice({of({{'"', '"'},
                                                   {'\\', '\\'},
                                                   {'/', '/'},
@@ -173,10 +210,9 @@ PartId TextRules::character() {
                                                   {'n', 'n'},
                                                   {'r', 'r'},
                                                   {'t', 't'}}),
-                                              rules_.sequence({rules_.literal("u"), code})})});
-    character_ = rules_.rule_of(rules_.choice({of({{0x20, 0x21}, {0x23, 0x5B}, {0x5D, kLast}}), escape}));
+                                              rules_.sequence({rules_.literal("u"), code})})}));
   }
-  return *character_;
+  return *escape_;
 }
 
 // Every control character below U+0020.

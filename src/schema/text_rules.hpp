@@ -31,15 +31,22 @@ class TextRules {
  private:
   friend class AutomatonRules;
   PartId character();
+  PartId unescaped();
+  PartId escape();
+  PartId character_before(PartId rest);
   PartId control_escape();
   PartId escaped(const CharacterRanges& ranges);
+  /// With the closing quote if `json`.
   PartId content(const Language& language, bool json);
+  PartId lengths(std::size_t least, std::optional<std::size_t> most);
 
   Rules& rules_;
   std::optional<PartId> character_;
+  std::optional<PartId> escape_;
   std::optional<PartId> control_escape_;
   std::optional<PartId> any_number_;
   std::map<Language, PartId> strings_;
+  std::map<std::pair<std::size_t, std::optional<std::size_t>>, PartId> lengths_;
 };
 
 }  // namespace thalweg::schema

@@ -3,21 +3,38 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <utility>
 
-#include "wire/fields.hpp"
+#include "base/json.hpp"
 
 namespace thalweg::serve {
 namespace {
 
 using grammar::Constraint;
 
+// Strict tools have their definitions under `$def` (text/strict_schema.hpp).
+Json standard_schema(const Json& schema) {
+  if (!schema.is_structured()) return schema;
+  Json result = schema.is_array() ? Json::array() : Json::object();
+  for (const auto& [name, value] : schema.items()) {
+    if (schema.is_array()) {
+      result.push_back(standard_schema(value));
+    } else if (name == "$ref" && value.is_string()) {
+      constexpr std::string_view kOwn = "#/$def/";
+      const auto text = value.get<std::string>();
+      result[name] = text.rfind(kOwn, 0) == 0 ? "#/$defs/" + text.substr(kOwn.size()) : text;
+    } else {
+      result[name == "$def" ? "$defs" : name] = standard_schema(value);
+    }
+  }
+  return result;
+}
+
 void add_tools(const std::vector<text::Tool>& tools, Constraint& constraint) {
   for (const text::Tool& tool : tools) {
-    if (tool.strict.value_or(false)) {
-      wire::rejected(fmt::format("tools: strict is not supported yet, send strict: false for {}", tool.name),
-                     "tools");
-    }
-    constraint.tools.push_back({tool.name});
+    grammar::ToolForm form{tool.name};
+    if (tool.strict.value_or(false)) form.parameters = to_text(standard_schema(tool.parameters));
+    constraint.tools.push_back(std::move(form));
   }
 }
 

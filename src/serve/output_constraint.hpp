@@ -9,9 +9,8 @@
 
 namespace thalweg::serve {
 
-/// Response formats hold for what follows the reasoning; tools for the block of calls. `format_field` names
-/// the response format in errors. Throws wire::RequestError naming what is not supported: JSON schemas, in
-/// the format or for strict tools.
+/// Response formats hold for what follows the reasoning; tools for the block of calls, arguments of strict
+/// tools with their schema. `format_field` names the response format in errors.
 std::optional<grammar::Constraint> output_constraint(const wire::Request& request,
                                                      const text::SpecialTokens& specials,
                                                      const char* format_field);

@@ -43,9 +43,11 @@ std::vector<Cell> cells() {
                             .text = R"({"type": "object", "required": ["name"], "properties": {
                               "name": {"enum": ["Rhine", "Danube", "Elbe"]}, "km": {"type": "integer"}}})"}},
       {"regex", regex("( [A-Z][a-z]{2,8},){1,3} and the end\\.")},
-      {"tools",
-       Constraint{
-           .kind = Constraint::Kind::tool_calls, .tools = {{"f"}, {"get_time"}}, .calls_required = true}}};
+      {"tools", Constraint{.kind = Constraint::Kind::tool_calls,
+                           .tools = {{"f", R"({"type": "object", "additionalProperties": false,
+                               "required": ["n"], "properties": {"n": {"type": "integer"}}})"},
+                                     {"get_time"}},
+                           .calls_required = true}}};
   std::vector<Cell> all;
   for (const auto& [name, constraint] : constraints) {
     for (const double temperature : {0.0, 1.0}) {

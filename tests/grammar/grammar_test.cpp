@@ -202,6 +202,77 @@ TEST(ToolCalls, RequiredOnesStartInsideTheBlock) {
   EXPECT_FALSE(takes_tokens(tools, calls("I would rather not.")));
 }
 
+TEST(ToolCalls, ArgumentsAreHeldToTheSchemaOfTheTool) {
+  const Constraint tools{
+      .kind = Kind::tool_calls,
+      .tools = {{"f", R"({"type": "object", "additionalProperties": false, "required": ["city", "days"],
+                          "$defs": {"unit": {"type": "string", "enum": ["C", "F"]}},
+                          "properties": {"city": {"type": "string"}, "days": {"type": "integer", "minimum": 1},
+                                         "unit": {"$ref": "#/$defs/unit"}, "note": {"type": ["string", "null"]}}})"}},
+      .calls_required = true};
+  const auto call = [](const std::string& lines) {
+    return calls("<｜DSML｜ invoke name=\"f\">\n" + lines + "</｜DSML｜ invoke>\n</｜DSML｜ calls>");
+  };
+  const auto line = [](const std::string& name, const char* kind, const std::string& value) {
+    return "<｜DSML｜ parameter name=\"" + name + "\" string=\"" + kind + "\">" + value +
+           "</｜DSML｜ parameter>\n";
+  };
+  const std::string city = line("city", "true", "北京 <b>");
+  const std::string days = line("days", "false", "3");
+  EXPECT_TRUE(takes_tokens(tools, call(city + days)));
+  EXPECT_TRUE(takes_tokens(tools, call(city + days + line("unit", "true", "C"))));
+  EXPECT_TRUE(takes_tokens(tools, call(city + days + line("note", "false", "null"))));
+  EXPECT_TRUE(takes_tokens(tools, call(city + days + line("note", "true", "null"))));
+  EXPECT_FALSE(takes_tokens(tools, call(city)));
+  EXPECT_FALSE(takes_tokens(tools, call(city + line("days", "false", "0"))));
+  EXPECT_FALSE(takes_tokens(tools, call(city + line("days", "true", "3"))));
+  EXPECT_FALSE(takes_tokens(tools, call(city + days + line("unit", "true", "K"))));
+  EXPECT_FALSE(takes_tokens(tools, call(city + days + line("other", "true", "x"))));
+}
+
+TEST(ToolCalls, RefuseSchemasThatAreNotHonouredNamingToolAndKeyword) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"type": "object", "properties": {}})", "additionalProperties"},
+      {R"({"type": "array", "additionalProperties": false})", "type"},
+      {R"({"type": "object", "additionalProperties": false, "minProperties": 1})", "minProperties"},
+      {R"({"type": "object", "additionalProperties": false, "properties": {"x": {"type": "string", "pattern": "a"}}})",
+       "pattern"},
+      {R"({"type": "object", "additionalProperties": false, "properties": {"x": {"$ref": "#/$defs/y"}}})",
+       "$ref"},
+      {R"({"type": "object", "additionalProperties": false, "properties": {"x": {"type": "integer", "odd": 1}}})",
+       "odd"},
+      {R"({"type": "object", "additionalProperties": false, "required": ["z"]})", "required"},
+      {"[", "f"}};
+  for (const auto& [parameters, keyword] : cases) {
+    try {
+      compile({.kind = Kind::tool_calls, .tools = {{"f", parameters}}});
+      FAIL() << parameters;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(keyword), std::string::npos) << error.what();
+      EXPECT_EQ(error.subject().rfind("tools: f", 0), 0U) << error.what();
+    }
+  }
+}
+
+TEST(JsonSchema, IsHonouredOrRefusedByKeywordAndPlace) {
+  const Constraint person{
+      .kind = Kind::json_schema,
+      .text = R"({"type": "object", "additionalProperties": false, "required": ["name", "age"],
+      "properties": {"name": {"type": "string", "minLength": 2}, "age": {"type": "integer", "maximum": 130}}})"};
+  EXPECT_TRUE(takes(person, R"({"name": "Ada", "age": 36})"));
+  EXPECT_FALSE(takes(person, R"({"name": "A", "age": 36})"));
+  EXPECT_FALSE(takes(person, R"({"name": "Ada", "age": 136})"));
+  EXPECT_FALSE(takes(person, R"({"name": "Ada"})"));
+  try {
+    compile({.kind = Kind::json_schema, .text = R"({"properties": {"a": {"minimun": 3}}})"});
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.subject(), "json_schema");
+    EXPECT_NE(std::string(error.what()).find("minimun"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("/properties/a"), std::string::npos) << error.what();
+  }
+}
+
 // A draft is accepted ahead and taken back: the mask is then what it was.
 TEST(Matcher, RollbackRestoresEveryMask) {
   Constraint constraint = {.kind = Kind::json_object};
@@ -242,6 +313,10 @@ TEST(Compiler, CompilesEveryKindForTheReleasedVocabulary) {
     return matcher.finished();
   };
   EXPECT_TRUE(takes_text({.kind = Kind::json_object}, "{\"city\": \"北京\", \"days\": [1, 2.5]}"));
+  EXPECT_TRUE(
+      takes_text({.kind = Kind::json_schema, .text = R"({"type": "object", "required": ["city", "days"],
+      "properties": {"city": {"type": "string", "minLength": 1, "maxLength": 60}, "days": {"type": "integer"}}})"},
+                 "{\"city\": \"北京\", \"days\": 12}"));
   EXPECT_TRUE(takes_text(regex("([A-Z][a-z]{1,12} ?){1,20}"), "Hello World"));
   EXPECT_TRUE(takes_text(
       {.kind = Kind::tool_calls, .tools = {{"f"}, {"g"}}, .calls_required = true},

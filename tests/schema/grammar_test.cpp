@@ -55,6 +55,16 @@ INSTANTIATE_TEST_SUITE_P(
         Texts{R"({"type":"string","minLength":2,"maxLength":3})",
               {R"("ab")", R"("é😀")", R"("\n\"")", R"("\u0041b")"},
               {R"("a")", R"("abcd")", R"("é")"}},
+        Texts{R"({"type":"string","maxLength":1})", {R"("")", R"("😀")"}, {R"("ab")"}},
+        Texts{R"({"type":"string","minLength":2})",
+              {R"("ab")", R"("abcdefghijklmnopqrst")"},
+              {R"("a")", R"("")"}},
+        Texts{R"({"type":"string","minLength":1,"maxLength":17})",
+              {R"("a")", R"("abcdefghijklmnopq")"},
+              {R"("")", R"("abcdefghijklmnopqr")"}},
+        Texts{R"({"type":"string","minLength":1,"maxLength":16})",
+              {R"("a")", R"("abcdefghijklmnop")"},
+              {R"("")", R"("abcdefghijklmnopq")"}},
         Texts{R"({"type":"string","pattern":"\"|\\\\|\n"})",
               {R"("a\"b")", R"("\\")", R"("\n")"},
               {R"("ab")", R"("\u000a")"}},
@@ -123,10 +133,11 @@ TEST(Grammar, CarriesTheNameOfItsFirstRule) {
 }
 
 TEST(Grammar, OfASchemaThatNothingSatisfiesIsRefused) {
-  for (const char* schema : {"false", R"({"type":"integer","minimum":3,"maximum":2})", R"({"enum":[]})",
-                             R"({"allOf":[{"const":1},{"const":2}]})",
-                             R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})",
-                             R"({"type":"string","pattern":"a^"})"})
+  for (const char* schema :
+       {"false", R"({"type":"integer","minimum":3,"maximum":2})", R"({"enum":[]})",
+        R"({"allOf":[{"const":1},{"const":2}]})",
+        R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})",
+        R"({"type":"string","pattern":"a^"})", R"({"type":"string","minLength":3,"maxLength":2})"})
     EXPECT_THROW(to_ebnf(parse_schema(schema)), SchemaError) << schema;
 }
 

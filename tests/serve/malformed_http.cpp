@@ -113,11 +113,7 @@ TEST(MalformedHttp, AConnectionGoesOnAfterARefusedBody) {
 TEST(MalformedHttp, UnsupportedFieldsAreRefusedByName) {
   RunningService running;
   HttpClient client(running.server.port());
-  const std::string tool =
-      R"("tools": [{"type": "function", "function": {"name": "f", "strict": true, "parameters": {"type": "object",
-         "properties": {"x": {"type": "string"}}, "required": ["x"], "additionalProperties": false}}}])";
   const std::vector<std::pair<std::string, std::string>> bodies = {
-      {chat_request(tool), "tools"},
       {chat_request(R"("logit_bias": {"1": 2})"), "logit_bias"},
       {R"({"model": "deepseek-flash", "messages": [{"role": "user", "content": [
            {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]}]})",

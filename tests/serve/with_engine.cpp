@@ -250,6 +250,22 @@ TEST(WithEngine, SchemasThatAreNotHonouredAreRefusedWithKeywordAndPlaceWithinASe
   }
 }
 
+TEST(WithEngine, ArgumentsOfStrictToolsAreValid) {
+  Served served;
+  const std::string tools =
+      R"(, "max_tokens": 120, "tool_choice": "required", "tools": [{"type": "function", "function": {
+      "name": "walk", "strict": true, "parameters": {"type": "object", "additionalProperties": false,
+      "required": ["days", "pace"], "properties": {"days": {"type": "integer", "minimum": 1, "maximum": 9},
+      "pace": {"type": "string", "enum": ["slow", "fast"]}}}}}])";
+  const Json choice = served.chat(tools)["choices"][0];
+  ASSERT_TRUE(choice["message"].contains("tool_calls")) << choice;
+  const Json arguments =
+      parse_json(choice["message"]["tool_calls"][0]["function"]["arguments"].get<std::string>(), "arguments");
+  EXPECT_EQ(arguments.size(), 2U);
+  EXPECT_TRUE(arguments["days"] >= 1 && arguments["days"] <= 9) << arguments;
+  EXPECT_TRUE(arguments["pace"] == "slow" || arguments["pace"] == "fast") << arguments;
+}
+
 TEST(WithEngine, ARequiredCallIsACallOfThatTool) {
   Served served;
   const std::string tools = R"(, "max_tokens": 200, "tools": [
