@@ -64,7 +64,7 @@ bool Matcher::fill_mask(std::span<std::uint32_t> mask) {
   tensor.ndim = 1;
   tensor.dtype = xgrammar::GetBitmaskDLType();
   tensor.shape = &shape;
-  CompileWatch watch{std::chrono::steady_clock::now() + GrammarLimits::mask_time, 0, {}};
+  CompileWatch watch{computed_time() + GrammarLimits::mask_time, 0, {}};
   const Watched watched(watch);
   try {
     return state_->matcher.FillNextTokenBitmask(&tensor);

@@ -154,7 +154,7 @@ class Compiler::Thread {
   }
 
   std::shared_ptr<const Rules> compile(const Work& work) {
-    CompileWatch watch{Clock::now() + GrammarLimits::compile_time, 0, {}};
+    CompileWatch watch{computed_time() + GrammarLimits::compile_time, 0, {}};
     const Watched watched(watch);
     const std::string subject = subject_of(work.constraint);
     try {

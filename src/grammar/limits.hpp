@@ -14,10 +14,10 @@ struct GrammarLimits {
   static constexpr std::int64_t repetitions = 20'000;  ///< a count in a grammar
   static constexpr std::size_t choices = 1000;
   static constexpr std::size_t tools = 128;
-  static constexpr std::chrono::milliseconds compile_time{800};
-  static constexpr std::chrono::milliseconds mask_time{250};  ///< of one token
-  static constexpr std::size_t waiting = 256;                 ///< compilations in the queue
-  static constexpr std::size_t cache_bytes = 256 << 20;       ///< of compiled grammars kept
+  static constexpr std::chrono::milliseconds compile_time{800};  ///< of its thread, computing
+  static constexpr std::chrono::milliseconds mask_time{250};     ///< of one token, likewise
+  static constexpr std::size_t waiting = 256;                    ///< compilations in the queue
+  static constexpr std::size_t cache_bytes = 256 << 20;          ///< of compiled grammars kept
 };
 
 }  // namespace thalweg::grammar

@@ -3,15 +3,24 @@
 // linking back.
 #pragma once
 
+#include <time.h>
+
 #include <chrono>
 #include <stdexcept>
 #include <string>
 
 namespace thalweg::grammar {
 
+/// What this thread has computed: other work on the machine must not make a grammar too large.
+inline std::chrono::nanoseconds computed_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
 /// The compilation, or the mask being filled, on this thread.
 struct CompileWatch {
-  std::chrono::steady_clock::time_point deadline;
+  std::chrono::nanoseconds deadline;  ///< in `computed_time`
   unsigned calls = 0;
   std::string warning;  ///< the first thing that xgrammar would have ignored
 };
@@ -45,7 +54,7 @@ class GrammarRefused : public std::runtime_error {
 inline void check_compile_deadline() {
   CompileWatch* watch = compile_watch;
   if (watch == nullptr || ++watch->calls % 64 != 0) return;
-  if (std::chrono::steady_clock::now() > watch->deadline) throw CompileTimeout();
+  if (computed_time() > watch->deadline) throw CompileTimeout();
 }
 
 }  // namespace thalweg::grammar

@@ -17,16 +17,13 @@
 
 #include "checkpoint/safetensors.hpp"
 #include "model/model.hpp"
+#include "support/sanitized.hpp"
 #include "text/engram_vocabulary.hpp"
 #include "text/tokenizer.hpp"
 
 namespace thalweg::backend::testing {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;  ///< long cases are left out: they take minutes
-#else
-inline constexpr bool kSanitized = false;
-#endif
+using thalweg::testing::kSanitized;
 
 inline const std::vector<std::string> kDataSets = {"tiny", "tiny_whole", "wide", "long", "realheads"};
 

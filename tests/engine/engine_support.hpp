@@ -14,14 +14,11 @@
 
 #include "engine/engine.hpp"
 #include "support/device.hpp"
+#include "support/sanitized.hpp"
 
 namespace thalweg::engine::testing {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;  ///< everything takes ten times as long
-#else
-inline constexpr bool kSanitized = false;
-#endif
+using thalweg::testing::kSanitized;
 
 /// "mini" or "tiny", loaded once a program.
 inline const LoadedModel& model_of(const std::string& name) {
